@@ -1,0 +1,1 @@
+"""What the program knows, without a window and without an engine in its process."""

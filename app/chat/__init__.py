@@ -1,0 +1,1 @@
+"""Dialogues: the session that drives them and the store that keeps them."""

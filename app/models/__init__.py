@@ -1,0 +1,1 @@
+"""Model files on this machine: headers and the library."""

@@ -1,0 +1,1 @@
+"""Readings over time: the rings of numbers that plots, tables and exports share."""

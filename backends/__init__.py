@@ -1,0 +1,1 @@
+"""The engines behind a typed wall: protocol, client, worker and one folder a backend."""

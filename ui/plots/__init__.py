@@ -1,0 +1,1 @@
+"""One file a plot, drawn from the telemetry store by one shared timer."""
