@@ -1,0 +1,70 @@
+"""What an engine must offer to the worker's loop.
+
+An engine is a loaded model that can step. The worker's main thread alone calls it, but for the two methods that say
+otherwise. There is no prefill phase and no decode phase: a sequence has computed and known tokens, and every step
+lets the first catch up with the second (vLLM v1's rule).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from backends import protocol
+
+Report = Callable[[protocol.Event], None]
+
+
+class Engine(ABC):
+    """A kind of engine, with at most one loaded model.
+
+    Life cycle: construct (cheap), load, then add, step and abort as requests come, unload.
+
+    Class attributes:
+        backend: the registry's name of this kind of engine.
+    """
+
+    backend: ClassVar[str]
+
+    @abstractmethod
+    def load(self, command: protocol.LoadModel, report: Report) -> protocol.ModelLoaded:
+        """Load the model; raises EngineError and leaves the engine empty when it cannot.
+
+        Args:
+            command: what to load and how.
+            report: takes Progress and LogRecorded events on the way.
+        """
+
+    @abstractmethod
+    def unload(self) -> None:
+        """Give the model's memory back; harmless when nothing is loaded."""
+
+    @property
+    @abstractmethod
+    def has_work(self) -> bool:
+        """Whether a request is unfinished."""
+
+    @abstractmethod
+    def add(self, request: protocol.Generate) -> None:
+        """Accept a request; raises EngineError when it can never be done."""
+
+    @abstractmethod
+    def abort(self, request_id: protocol.RequestId) -> Sequence[protocol.Event]:
+        """Drop a request and return its closing events; empty when it is not known (any more)."""
+
+    @abstractmethod
+    def step(self) -> Sequence[protocol.Event]:
+        """Do one step for the waiting requests and return its StepDone, then what ended by it."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Make the step in progress return soon. Called from any thread."""
+
+    @abstractmethod
+    def count_tokens(self, prompt: protocol.Prompt) -> int:
+        """Count a prompt's tokens from the vocabulary alone. Called from any thread while a model is loaded."""
+
+    def discard_requests(self) -> Sequence[protocol.RequestId]:
+        """Forget every unfinished request after a fault and return their ids."""
+        return ()
