@@ -168,8 +168,8 @@ class EchoEngine(Engine):
             self._kv_tokens = state.prompt_tokens
         if self._woken.is_set():
             return ()
-        self._fail_in("decode", state.new_tokens)
         self._woken.wait(self._script.token_s)
+        self._fail_in("decode", state.new_tokens)
         token = state.answer[state.new_tokens]
         state.new_tokens += 1
         self._kv_tokens += 1

@@ -236,7 +236,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--backend", required=True, choices=sorted(registry.BACKENDS))
     parser.add_argument("--parent", type=int, default=0)
     parsed = parser.parse_args(arguments)
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)
     process_guard.guard_worker(parsed.parent)
     connection = Connection(parsed.fd)
     return Worker(wire.command_pipe(connection), registry.BACKENDS[parsed.backend]).run()

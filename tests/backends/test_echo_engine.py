@@ -1,0 +1,61 @@
+"""The scripted engine keeps its script."""
+
+from __future__ import annotations
+
+import pytest
+
+from backends import protocol
+from backends.echo_engine import EchoEngine, EchoScript, prompt_bytes
+from backends.errors import EngineError, ErrorCode
+from tests.helpers.engine_client import write_script
+
+
+def loaded(tmp_path, script: EchoScript) -> EchoEngine:
+    engine = EchoEngine()
+    engine.load(protocol.LoadModel(str(write_script(tmp_path / "s.json", script))), lambda _event: None)
+    return engine
+
+
+def run(engine: EchoEngine, **params: object) -> tuple[str, protocol.RequestFinished]:
+    engine.add(
+        protocol.Generate(
+            request_id=protocol.RequestId(1), prompt=protocol.Text("prompt"), params=protocol.SamplingParams(**params)
+        )
+    )
+    text = ""
+    while engine.has_work:
+        for event in engine.step():
+            if isinstance(event, protocol.StepDone):
+                text += "".join(piece.text for piece in event.pieces)
+            else:
+                finished = event
+    return text, finished
+
+
+def test_the_scripted_answer_is_said(tmp_path) -> None:
+    text, finished = run(loaded(tmp_path, EchoScript(answer="grüße 😀")))
+    assert text == "grüße 😀"
+    assert finished.stop_reason is protocol.StopReason.END_OF_TEXT
+
+
+def test_the_token_limit_cuts_the_answer(tmp_path) -> None:
+    text, finished = run(loaded(tmp_path, EchoScript(answer="abcdef")), max_tokens=3)
+    assert (text, finished.stop_reason) == ("abc", protocol.StopReason.MAX_TOKENS)
+
+
+def test_a_stop_string_ends_the_answer(tmp_path) -> None:
+    text, finished = run(loaded(tmp_path, EchoScript(answer="one. two.")), stop=(". ",))
+    assert (text, finished.stop_reason) == ("one", protocol.StopReason.STOP_STRING)
+
+
+def test_prompts_that_cannot_fit_or_are_empty_are_refused(tmp_path) -> None:
+    engine = loaded(tmp_path, EchoScript(context_tokens=10))
+    for text, code in (("x" * 10, ErrorCode.PROMPT_TOO_LONG), ("", ErrorCode.EMPTY_PROMPT)):
+        with pytest.raises(EngineError) as caught:
+            engine.add(protocol.Generate(request_id=protocol.RequestId(1), prompt=protocol.Text(text)))
+        assert caught.value.code is code
+
+
+def test_a_rendered_prompt_is_its_parts_in_order() -> None:
+    parts = (protocol.TemplatePart("<a>"), protocol.PlainPart("b"), protocol.TokenPart((99,)))
+    assert prompt_bytes(protocol.RenderedPrompt(parts)) == b"<a>bc"
