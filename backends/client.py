@@ -72,7 +72,8 @@ class EngineDied:
         exit_code: its exit code; None when a signal ended it or it never started.
         signal: the number of the signal that ended it; None for none.
         last_log_lines: the end of its log.
-        cause: "exited", "killed" (by this program), "protocol" (it spoke nonsense) or "not_started".
+        cause: "exited", "killed" (by this program), "protocol" (it spoke nonsense), "not_started" or "replaced" (by the
+            supervisor, for another model).
     """
 
     exit_code: int | None

@@ -12,8 +12,7 @@ from app.chat.messages import Message, Role
 from app.errors import Words, words_for
 from app.i18n import _
 from backends import protocol
-from backends.renderer_client import RendererClient
-from backends.renderer_messages import RenderMessage, RenderTemplate
+from backends.renderer_client import RendererClient, RenderMessage, RenderTemplate
 
 
 def render_messages(branch: Iterable[Message], system_prompt: str, tokenizer_hash: str) -> tuple[RenderMessage, ...]:

@@ -28,7 +28,7 @@ DEFAULT_CONTEXT_TOKENS = (
 )
 _PROGRESS_INTERVAL_S = 0.05
 
-_UNKNOWN_ARCHITECTURE = re.compile(r"unknown model architecture: '([^']*)'")
+_UNKNOWN_ARCHITECTURE = re.compile(r"unknown model architecture: '([^']+)'")
 _OUT_OF_MEMORY = re.compile(
     r"cannot allocate memory|failed to allocate|out of memory|unable to allocate|bad_alloc|mmap failed|alloc.* failed",
     re.IGNORECASE,

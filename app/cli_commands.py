@@ -1,0 +1,178 @@
+"""What the commands of the command line do, apart from printing: open, choose, read, check, write.
+
+Flags hold for one run: nothing here changes the person's settings, which a window may have open at the same time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from app.chat.messages import JsonObject
+from app.cli_parser import SAMPLING_FLAGS, UsageError
+from app.context import AppContext, Notice
+from app.engines.supervisor import LoadRequest
+from app.errors import AppError, Words, one_line
+from app.i18n import _, use_language
+from app.log import start_log
+from app.models.library import Library, ModelEntry
+from app.paths import install_folder, open_paths
+from app.settings import SettingsStore
+
+# What the template renderer takes; a longer text would only be refused later.
+MAX_PROMPT_BYTES = 4 * 2**20
+
+_LOG_NAME = "cutaway-cli"
+
+
+@contextlib.contextmanager
+def opened_context() -> Iterator[AppContext]:
+    """Open the person's folders and everything in them, with a log; close it all, whatever happens inside."""
+    paths, problems = open_paths()
+    log = start_log(paths.logs, _LOG_NAME)
+    try:
+        context = AppContext(paths, [Notice(f"folder {number}", words) for number, words in enumerate(problems)])
+        try:
+            yield context
+        finally:
+            with interrupts_ignored():  # the engine's end and the last writes take a moment
+                context.close()
+    finally:
+        log.close()
+
+
+@contextlib.contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Take no Ctrl+C meanwhile."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def open_library() -> tuple[Library, list[Words]]:
+    """Return the library alone, and what a person must be told about their folders and settings."""
+    paths, problems = open_paths()
+    settings, damages = SettingsStore.load(paths.config / "settings.json")
+    use_language(settings.get().language)
+    return Library(paths.data, install_folder()), [*problems, *damages]
+
+
+# ------------------------------------------------------------------------------------------------- chat
+
+
+def check_chat(flags: argparse.Namespace) -> None:
+    """Refuse what cannot be before anything is opened.
+
+    Raises:
+        UsageError: with the words for it.
+    """
+    if flags.draft is not None:
+        raise UsageError(
+            Words(
+                _("Speculative decoding comes with a later version."), _("Leave --draft out: the answer is the same.")
+            )
+        )
+    out: Path | None = flags.out
+    if out is None:
+        return
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        message = _("The answer cannot be written to {path}: its folder is not there.")
+        if out.is_dir():
+            message = _("The answer cannot be written to {path}: that is a folder.")
+        raise UsageError(Words(message.format(path=one_line(str(out))), _("Name a file after --out.")))
+    if out.exists() and not flags.force:
+        message = _("The file {path} is there already.").format(path=one_line(str(out)))
+        raise UsageError(Words(message, _("Choose another one, or write over it with --force.")))
+
+
+def read_prompt(flags: argparse.Namespace, stdin: TextIO | None) -> str | None:
+    """Return what is to be answered: --prompt, else all of standard input where it is no terminal; None: a dialogue.
+
+    Raises:
+        UsageError: there is nothing to answer, it is too long, or a flag needs a prompt and there is none.
+    """
+    given: str | None = flags.prompt
+    if given is not None:
+        # bytes of the command line that are no text arrive as halves of characters
+        text = given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    elif stdin is not None and not stdin.isatty():
+        data = stdin.buffer.read(MAX_PROMPT_BYTES + 1)
+        if len(data) > MAX_PROMPT_BYTES:
+            raise UsageError(
+                Words(_("The text on standard input is longer than 4 MiB."), _("Give the model a part of it."))
+            )
+        text = data.decode("utf-8", "replace").rstrip("\r\n")
+    else:
+        if flags.json or flags.out is not None:
+            flag = "--json" if flags.json else "--out"
+            message = _("{flag} is for one answer, and there is no prompt.").format(flag=flag)
+            raise UsageError(Words(message, _("Add --prompt TEXT, or leave {flag} out.").format(flag=flag)))
+        return None
+    if not text.strip():
+        raise UsageError(
+            Words(_("There is nothing to answer: the prompt is empty."), _("Write it after --prompt, or pipe it in."))
+        )
+    return text
+
+
+def load_request(context: AppContext, flags: argparse.Namespace) -> tuple[LoadRequest, str]:
+    """Return what to load, and what the model is called.
+
+    Raises:
+        AppError: there is no such model, or it cannot be used.
+        LibraryError: no model or more than one is called so; the text lists what is there.
+    """
+    given = {"context_tokens": flags.context, "kv_type": flags.kv_type, "threads": flags.threads}
+    given["gpu_layers"] = flags.gpu_layers
+    params = msgspec.structs.replace(
+        context.load_params(), **{name: value for name, value in given.items() if value is not None}
+    )
+    if flags.backend == "echo":  # its model is a script, or nothing at all; the worker has another current folder
+        path = str(Path(flags.model).expanduser().absolute()) if flags.model else ""
+        return LoadRequest(path, "echo", params), flags.model or "echo"
+    entry = _chosen_model(context, flags.model)
+    return LoadRequest(str(entry.path), flags.backend, params), entry.key
+
+
+def _chosen_model(context: AppContext, text: str) -> ModelEntry:
+    entry = context.library.find(text) if text else context.preferred_model()
+    if entry is None:
+        raise AppError(
+            Words(
+                _("There is no model here yet."),
+                _("Give one with --model FILE.gguf, or add it with `cutaway models import FILE.gguf`."),
+            )
+        )
+    if entry.fault:
+        message = _("The model {name} cannot be used. {fault}")
+        raise AppError(
+            Words(
+                message.format(name=one_line(entry.name, 80), fault=one_line(entry.fault)),
+                _("`cutaway models list` shows the others."),
+            )
+        )
+    return entry
+
+
+def chat_params(flags: argparse.Namespace) -> JsonObject:
+    """Return the sampling params that were given; the others stay those of the settings."""
+    given = {name: getattr(flags, name) for name in SAMPLING_FLAGS}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def write_answer(path: Path, text: str, *, is_forced: bool) -> None:
+    """Write an answer to a file of its own.
+
+    Raises:
+        OSError: it cannot be written, or is there already and is not to be written over.
+    """
+    with path.open("w" if is_forced else "x", encoding="utf-8", errors="replace", newline="\n") as file:
+        file.write(text)

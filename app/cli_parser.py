@@ -1,0 +1,144 @@
+"""The command line's grammar: which commands and flags there are, and the words for a line that has no meaning.
+
+A command that is not built yet is not listed. Knows no model and no stream.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from app.errors import AppError, Words, one_line
+from app.i18n import _
+from app.settings_fields import checked
+from backends.registry import BACKENDS
+
+COMMANDS = ("chat", "models", "selftest")
+MODELS_COMMANDS = ("list", "import", "remove")
+
+# Flags of `chat` that are settings of the same name: checked by the settings' own bounds.
+SAMPLING_FLAGS = ("temperature", "top_p", "top_k", "min_p", "seed", "max_tokens")
+
+_MAX_GPU_LAYERS = 100_000
+
+
+class UsageError(AppError):
+    """The command line asks for something that cannot be; nothing was done."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises in our words instead of ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError for what argparse found wrong."""
+        sentence = one_line(message).rstrip(".")
+        hint = _("`{program} --help` lists the flags.").format(program=self.prog)
+        raise UsageError(Words(sentence[:1].upper() + sentence[1:] + ".", hint))
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return what the arguments ask for.
+
+    Raises:
+        UsageError: they have no meaning.
+        SystemExit: help was asked for, and given.
+    """
+    parser = _Parser(prog="cutaway", description=_("Private local chat with the engine cover off."), allow_abbrev=False)
+    parser.epilog = _("Without a command the window opens; `cutaway FILE.gguf` opens it with that model file.")
+    commands = parser.add_subparsers(dest="command", metavar=_("COMMAND"))
+    _add_chat(commands.add_parser("chat", help=_("one answer, or a dialogue in the terminal"), allow_abbrev=False))
+    models = commands.add_parser("models", help=_("the library of models"), allow_abbrev=False)
+    _add_models(models.add_subparsers(dest="models_command", metavar=_("COMMAND")))
+    selftest = commands.add_parser("selftest", help=_("check that everything works here"), allow_abbrev=False)
+    _add_json(selftest)
+    _check_word(arguments[:1], COMMANDS)
+    if arguments[:1] == ["models"]:
+        _check_word(arguments[1:2], MODELS_COMMANDS, after="models")
+    return parser.parse_args(list(arguments))
+
+
+def _check_word(words: Sequence[str], known: Sequence[str], after: str = "") -> None:
+    """Raise UsageError for a command that is missing or unknown; argparse's own words are no help there."""
+    there_are = _("There are: {commands}.").format(commands=", ".join(known))
+    if not words:
+        raise UsageError(
+            Words(
+                _("Say what to do: `cutaway {command}…` is not complete.").format(command=f"{after} " if after else ""),
+                there_are,
+            )
+        )
+    word = words[0]
+    if word in known or word in ("-h", "--help"):
+        return
+    if word.startswith("-"):
+        raise UsageError(Words(_("A command comes first, then its flags."), there_are))
+    shown = one_line(f"{after} {word}".strip(), 60)
+    near = difflib.get_close_matches(word, known, n=1)
+    hint = _("Did you mean “{word}”?").format(word=near[0]) + " " + there_are if near else there_are
+    raise UsageError(Words(_("“{command}” is no command of this version.").format(command=shown), hint))
+
+
+def _add_chat(parser: argparse.ArgumentParser) -> None:
+    parser.description = _("Without --prompt, and with a terminal to type into, this is a dialogue.")
+    add = parser.add_argument
+    add("--model", metavar="M", default="", help=_("a name of the library or the path of a GGUF file"))
+    add("--prompt", metavar=_("TEXT"), help=_("what to answer; without it standard input is read where it is a pipe"))
+    add("--system", metavar=_("TEXT"), default="", help=_("what the model is told first"))
+    add("--backend", choices=sorted(BACKENDS), default="llama_cpp", help=_("the engine; echo needs no model"))
+    add("--context", metavar="N", type=_setting("context_tokens", int), help=_("context in tokens"))
+    add("--kv-type", metavar="T", type=_setting("kv_type", str), help=_("how the chat is kept in memory: f16, q8_0"))
+    add("--threads", metavar="N", type=_setting("threads", int), help=_("processor cores to use"))
+    add("--gpu-layers", metavar="N", type=_gpu_layers, help=_("layers of the model to put on the GPU"))
+    for name in SAMPLING_FLAGS:
+        convert = float if name in ("temperature", "top_p", "min_p") else int
+        add("--" + name.replace("_", "-"), metavar="N", type=_setting(name, convert), help=_SAMPLING_HELP[name]())
+    add("--draft", metavar="D", help=argparse.SUPPRESS)
+    add("--temporary", action="store_true", help=_("do not keep this chat"))
+    add("--out", metavar=_("FILE"), type=Path, help=_("write the answer to this file"))
+    add("--force", action="store_true", help=_("write over a file that is there"))
+    _add_json(parser)
+
+
+_SAMPLING_HELP: dict[str, Callable[[], str]] = {
+    "temperature": lambda: _("0 always takes the likeliest token"),
+    "top_p": lambda: _("keep the likeliest tokens up to this probability"),
+    "top_k": lambda: _("keep this many of the likeliest tokens"),
+    "min_p": lambda: _("keep tokens of at least this share of the likeliest one"),
+    "seed": lambda: _("the same seed gives the same answer"),
+    "max_tokens": lambda: _("cut the answer there"),
+}
+
+
+def _add_models(commands: argparse._SubParsersAction[_Parser]) -> None:
+    _add_json(commands.add_parser("list", help=_("show every model file there is"), allow_abbrev=False))
+    added = commands.add_parser("import", help=_("use a model file where it lies"), allow_abbrev=False)
+    added.add_argument("path", metavar="PATH", type=Path, help=_("a GGUF file; it is not copied"))
+    removed = commands.add_parser("remove", help=_("forget an imported model; its file stays"), allow_abbrev=False)
+    removed.add_argument("model", metavar="M", help=_("its name"))
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help=_("print JSON"))
+
+
+def _setting(name: str, convert: Callable[[str], object]) -> Callable[[str], object]:
+    """Return what turns a flag's text into the value of the setting of this name."""
+
+    def value(text: str) -> object:
+        try:
+            return checked(name, convert(text))
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(_("“{text}” is not a number").format(text=one_line(text, 40))) from error
+        except AppError as error:
+            raise argparse.ArgumentTypeError(error.words.message) from error
+
+    return value
+
+
+def _gpu_layers(text: str) -> int:
+    if not text.isdecimal() or int(text) > _MAX_GPU_LAYERS:
+        raise argparse.ArgumentTypeError(_("“{text}” is not a number of layers").format(text=one_line(text, 40)))
+    return int(text)

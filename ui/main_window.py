@@ -1,0 +1,266 @@
+"""The window: the rail at the left, one screen beside it, and what the whole window owns: actions, theme, geometry.
+
+Heavy parts (plots) are made after the first paint, so that the window is there at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QTimer, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMainWindow, QStackedWidget, QWidget
+
+from app.context import AppContext
+from app.errors import Words, words_for_exception
+from app.i18n import _
+from app.models.library import LibraryError
+from ui.actions import ActionId, build_actions, tint_actions
+from ui.bridge import Bridge
+from ui.notifications import NoticeLevel
+from ui.panels.chat_screen import ChatScreen
+from ui.panels.models_panel import ModelsPanel
+from ui.panels.settings_panel import SettingsPanel
+from ui.theme import Theme, ThemeSwitch
+from ui.widgets.empty_state import EmptyState
+from ui.widgets.rail import SCREENS, Rail
+from ui.window_plots import WindowPlots
+
+_MIN_WIDTH_PX, _MIN_HEIGHT_PX = 960, 600
+_FIRST_WIDTH_PX, _FIRST_HEIGHT_PX = 1440, 900
+
+
+class MainWindow(QMainWindow):
+    """The one window.
+
+    Attributes:
+        chats: the chat screen.
+        plots: the cutaway panel and the Inspect screen; None until the first paint is done.
+
+    Signals:
+        closed(): the window is hidden and its geometry kept; the program may end.
+    """
+
+    closed = Signal()
+
+    def __init__(self, context: AppContext, bridge: Bridge, theme_switch: ThemeSwitch) -> None:
+        super().__init__()
+        self._context = context
+        self._bridge = bridge
+        self._theme_switch = theme_switch
+        theme = theme_switch.theme
+        self.plots: WindowPlots | None = None
+        self.chats = ChatScreen(context, bridge, theme)
+        self._models = ModelsPanel(theme)
+        self._rail = Rail(theme)
+        self._screens = QStackedWidget()
+        self._pages: dict[str, QWidget] = {}
+        self._actions = build_actions(self, theme)
+        self._build()
+        self._connect()
+        self._restore_geometry()
+
+    def _build(self) -> None:
+        self.setWindowTitle("Cutaway")
+        self.setMinimumSize(_MIN_WIDTH_PX, _MIN_HEIGHT_PX)
+        self.setAcceptDrops(True)
+        paths = self._context.paths
+        folders = {
+            _("Chats"): str(paths.data),
+            _("Settings"): str(paths.config),
+            _("Models"): str(paths.models),
+            _("Logs"): str(paths.logs),
+        }
+        self._pages = {
+            "chat": self.chats,
+            "models": self._models,
+            "compare": EmptyState(_("Comparing quantizations is not part of this version yet.")),
+            "inspect": QWidget(),  # replaced once plots may be loaded
+            "settings": SettingsPanel(self._context.settings, folders, app_version()),
+        }
+        for name in SCREENS:
+            self._screens.addWidget(self._pages[name])
+        body = QWidget()
+        row = QHBoxLayout(body)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self._rail)
+        row.addWidget(self._screens, 1)
+        self.setCentralWidget(body)
+        self._rail.set_screen("chat")
+
+    def _connect(self) -> None:
+        on_action = {
+            ActionId.NEW_CHAT: self._on_new_chat,
+            ActionId.STOP: self.chats.chat.stop,
+            ActionId.FOLD_PANEL: self._on_fold,
+            ActionId.FOCUS_PROMPT: self._on_focus_prompt,
+            ActionId.SHOW_CHAT: lambda: self.show_screen("chat"),
+            ActionId.SHOW_MODELS: lambda: self.show_screen("models"),
+            ActionId.SHOW_COMPARE: lambda: self.show_screen("compare"),
+            ActionId.SHOW_INSPECT: lambda: self.show_screen("inspect"),
+            ActionId.SHOW_SETTINGS: lambda: self.show_screen("settings"),
+            ActionId.SWITCH_THEME: self._on_switch_theme,
+            ActionId.QUIT: self.close,
+        }
+        for action_id, slot in on_action.items():
+            if action_id is not ActionId.STOP:  # Esc belongs to the composer, which knows whether there is an answer
+                self._actions[action_id].triggered.connect(slot)
+                self.addAction(self._actions[action_id])
+        self._rail.chosen.connect(self.show_screen)
+        self._theme_switch.changed.connect(self.set_theme)
+        self._models.use_requested.connect(self._on_use_model)
+        self._models.add_file_requested.connect(self.choose_file)
+        self._models.forget_requested.connect(self._on_forget_model)
+        self.chats.file_requested.connect(self.choose_file)
+        self.chats.fold_requested.connect(self._on_fold)
+
+    # ----------------------------------------------------------------------------------------- public
+
+    @Slot(str)
+    def show_screen(self, name: str) -> None:
+        """Show a screen by its name in the rail."""
+        if name == "models":
+            self.refresh_models()
+        self._rail.set_screen(name)
+        self._screens.setCurrentWidget(self._pages[name])
+
+    def refresh_models(self) -> None:
+        """Show what is in the library now."""
+        self._models.set_entries(self._context.library.entries())
+        self.chats.refresh_models()
+
+    def open_files(self, files: list[str]) -> None:
+        """Add model files to the library and use the last one that is sound."""
+        entry = None
+        for file in files:
+            try:
+                entry = self._context.library.import_path(Path(file))
+            except LibraryError as error:
+                self.tell(f"file {file}", words_for_exception(error), NoticeLevel.ERROR)
+        if entry is not None:
+            self.chats.status.load(entry)
+            self.show_screen("chat")
+        self.refresh_models()
+
+    def tell(self, key: str, words: Words, level: NoticeLevel = NoticeLevel.WARNING) -> None:
+        """Show a notice that stays until it is dismissed."""
+        self.chats.chat.notices.show_notice(key, words.message, words.hint, level)
+
+    def start(self) -> None:
+        """Load the model of last time, show what must be told, and make the plots."""
+        for notice in self._context.notices:
+            self.tell(notice.key, notice.words)
+        entry = self._context.preferred_model()
+        if entry is not None:
+            self.chats.status.load(entry)
+        self.refresh_models()
+        self.plots = WindowPlots(self._context, self._bridge, self._theme_switch.theme, self)
+        self.plots.panel.live_text_changed.connect(self.chats.chat.set_panel_line)
+        self.plots.panel.folded_changed.connect(self._on_folded)
+        self.plots.told.connect(lambda text: self.tell("plots", Words(text), NoticeLevel.FACT))
+        self.chats.set_side_panel(self.plots.panel)
+        index = self._screens.indexOf(self._pages["inspect"])
+        self._screens.removeWidget(self._pages["inspect"])
+        self._screens.insertWidget(index, self.plots.inspect)
+        self._pages["inspect"] = self.plots.inspect
+        self.plots.panel.set_folded(self._context.settings.get().panel_folded)
+
+    @Slot(object)
+    def set_theme(self, theme: Theme) -> None:
+        """Take over another theme's colours."""
+        tint_actions(self._actions, theme)
+        self._rail.set_theme(theme)
+        self.chats.set_theme(theme)
+        self._models.set_theme(theme)
+        if self.plots is not None:
+            self.plots.set_theme(theme)
+
+    @Slot()
+    def choose_file(self) -> None:
+        """Let a person choose a model file."""
+        file, _filter = QFileDialog.getOpenFileName(self, _("Choose a model file"), "", _("Models (*.gguf)"))
+        if file:
+            self.open_files([file])
+
+    # ------------------------------------------------------------------------------------------ slots
+
+    @Slot()
+    def _on_new_chat(self) -> None:
+        self.show_screen("chat")
+        self.chats.new_chat()
+
+    @Slot()
+    def _on_fold(self) -> None:
+        if self.plots is not None:
+            self.show_screen("chat")
+            self.plots.panel.set_folded(not self.plots.panel.is_folded)
+
+    @Slot(bool)
+    def _on_folded(self, is_folded: bool) -> None:
+        self._context.settings.change(panel_folded=is_folded)
+
+    @Slot()
+    def _on_focus_prompt(self) -> None:
+        self.show_screen("chat")
+        self.chats.chat.composer.prompt.setFocus()
+
+    @Slot()
+    def _on_switch_theme(self) -> None:
+        mode = "light" if self._theme_switch.theme.name == "dark" else "dark"
+        self._context.settings.change(theme=mode)
+
+    @Slot(str)
+    def _on_use_model(self, key: str) -> None:
+        self.chats.use_model(key)
+        self.show_screen("chat")
+
+    @Slot(str)
+    def _on_forget_model(self, key: str) -> None:
+        try:
+            self._context.library.remove(key)
+        except LibraryError as error:
+            self.tell(f"forget {key}", words_for_exception(error), NoticeLevel.ERROR)
+        self.refresh_models()
+
+    # --------------------------------------------------------------------------------------- Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Put the cursor where a person writes."""
+        super().showEvent(event)
+        self.chats.chat.composer.prompt.setFocus()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Keep the geometry, hide at once, and let the program end."""
+        geometry = bytes(self.saveGeometry().toBase64().data()).decode()
+        self._context.settings.change(window_geometry=geometry)
+        self._bridge.close()
+        if self.plots is not None:
+            self.plots.stop()
+        event.accept()
+        self.hide()
+        QTimer.singleShot(0, self.closed.emit)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Take model files."""
+        if any(url.toLocalFile().endswith(".gguf") for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open the dropped model files."""
+        self.open_files([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
+
+    def _restore_geometry(self) -> None:
+        stored = self._context.settings.get().window_geometry
+        if not stored or not self.restoreGeometry(QByteArray.fromBase64(stored.encode())):
+            self.resize(_FIRST_WIDTH_PX, _FIRST_HEIGHT_PX)
+
+
+def app_version() -> str:
+    """Return the program's version."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("cutaway")
+    except metadata.PackageNotFoundError:
+        return "0.1.0"

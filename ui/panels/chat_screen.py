@@ -1,0 +1,173 @@
+"""The chat screen: the list of chats, the chat, and the foldable cutaway panel beside it.
+
+Opens, makes, renames and deletes chats; a chat is stored when its first prompt is sent, never before.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QWidget
+
+from app.chat.messages import DeletedChat
+from app.chat.session import ChatSession
+from app.chat.session_events import ChatChanged, SessionEvent
+from app.chat.store import StoreError
+from app.context import AppContext
+from app.i18n import _
+from ui.bridge import Bridge
+from ui.engine_status import EngineStatus
+from ui.models.chat_list_model import ChatListModel
+from ui.panels.chat_list_panel import ChatListPanel
+from ui.panels.chat_panel import ChatPanel
+from ui.theme import Theme
+
+
+class ChatScreen(QWidget):
+    """Chats and the one that is open.
+
+    Attributes:
+        chat: the middle column.
+        list: the chats at the left.
+        status: the engine in words.
+
+    Signals:
+        file_requested(): a person wants to choose a model file.
+        fold_requested(): a person wants the cutaway panel shown or hidden.
+    """
+
+    file_requested = Signal()
+    fold_requested = Signal()
+
+    def __init__(self, context: AppContext, bridge: Bridge, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._context = context
+        self._bridge = bridge
+        self._session: ChatSession | None = None
+        self._deleted_ids: set[int] = set()
+        self.list = ChatListPanel(ChatListModel(self), theme)
+        self.chat = ChatPanel(bridge, theme)
+        self.status = EngineStatus(context, bridge, self.chat.notices, self)
+        self._side: QWidget | None = None
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(0)
+        self._row.addWidget(self.list)
+        self._row.addWidget(self.chat, 1)
+        self._connect()
+        self.chat.follow(self.status)
+        self.list.model.set_chats(context.store.chats())
+        self.chat.show_session(None)
+
+    def _connect(self) -> None:
+        self._bridge.session_event.connect(self._on_session_event)
+        self.list.chat_selected.connect(self.open_chat)
+        self.list.new_requested.connect(self.new_chat)
+        self.list.rename_requested.connect(self._on_rename)
+        self.list.delete_requested.connect(self.delete_chat)
+        self.list.undo_bar.expired.connect(self._on_undo_expired)
+        self.chat.prompt_sent.connect(self.send)
+        self.chat.model_chosen.connect(self.use_model)
+        self.chat.file_requested.connect(self.file_requested)
+        self.chat.fold_requested.connect(self.fold_requested)
+
+    # ----------------------------------------------------------------------------------------- public
+
+    def set_side_panel(self, panel: QWidget) -> None:
+        """Put the cutaway panel at the right."""
+        self._side = panel
+        self._row.addWidget(panel)
+
+    def refresh_models(self) -> None:
+        """Show the library's models in the chip."""
+        entries = [entry for entry in self._context.library.entries() if not entry.fault]
+        current = self.status.entry.key if self.status.entry else ""
+        self.chat.chip.set_entries([(e.key, f"{e.name} · {e.quantization}") for e in entries], current)
+
+    @Slot(str)
+    def use_model(self, key: str) -> None:
+        """Load a model of the library; nothing happens for an unknown key."""
+        entry = next((entry for entry in self._context.library.entries() if entry.key == key), None)
+        if entry is not None:
+            self.status.load(entry)
+            self.refresh_models()
+
+    @Slot(str)
+    def send(self, text: str) -> None:
+        """Send a prompt in the open chat, storing the chat first if it is new."""
+        if not self.status.is_ready:
+            self.file_requested.emit()
+            return
+        if self._session is None:
+            chat = self._context.store.add_chat()
+            self.list.model.put(chat)
+            self._session = self._context.session(chat, self._bridge.on_session_event)
+            self.list.select(chat.chat_id)
+            self.chat.show_session(self._session)
+        self._session.send(text)
+
+    @Slot()
+    def new_chat(self) -> None:
+        """Show an empty chat; an answer under way in another one goes on."""
+        self._session = None
+        self.list.select(None)
+        self.chat.show_session(None)
+        self.chat.composer.prompt.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    @Slot(object)
+    def open_chat(self, chat_id: int) -> None:
+        """Show a stored chat."""
+        self._session = self._context.session(self._context.store.chat(chat_id), self._bridge.on_session_event)
+        self.list.select(chat_id)
+        self.chat.show_session(self._session)
+
+    @Slot(object)
+    def delete_chat(self, chat_id: int) -> None:
+        """Delete a chat and offer to bring it back."""
+        neighbour_id = self.list.model.neighbour_of(chat_id)
+        is_open = self._session is not None and self._session.chat.chat_id == chat_id
+        self._context.end_session(chat_id)
+        deleted = self._context.store.delete_chat(chat_id)
+        self.list.model.remove(chat_id)
+        if is_open and neighbour_id is not None:
+            self.open_chat(neighbour_id)
+        elif is_open:
+            self.new_chat()
+        title = deleted.chat.title or _("New chat")
+        self.list.undo_bar.offer(_("“{title}” deleted").format(title=title), lambda: self._on_undo(deleted))
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take over another theme's colours."""
+        self.list.set_theme(theme)
+        self.chat.set_theme(theme)
+
+    def parts_with_words(self) -> tuple[QObject, ...]:
+        """Return the parts whose words may come from outside; tests look for rich text in them."""
+        return (self.list, self.chat)
+
+    # ------------------------------------------------------------------------------------------ slots
+
+    def _on_undo(self, deleted: DeletedChat) -> None:
+        self._context.store.restore_chat(deleted)
+        self.list.model.put(deleted.chat)
+        self.open_chat(deleted.chat.chat_id)
+
+    @Slot()
+    def _on_undo_expired(self) -> None:
+        self._context.store.vacuum()
+
+    @Slot(object, str)
+    def _on_rename(self, chat_id: int, title: str) -> None:
+        session = self._context.session(self._context.store.chat(chat_id), self._bridge.on_session_event)
+        session.rename(title)
+
+    @Slot(object)
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if not isinstance(event, ChatChanged):
+            return
+        try:
+            chat = self._context.store.chat(event.chat_id)
+        except StoreError:
+            return  # deleted while its answer was ending
+        self.list.model.put(chat)
+        if self._session is not None and self._session.chat.chat_id == event.chat_id:
+            self.chat.show_title(chat.title)

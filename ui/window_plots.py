@@ -1,0 +1,72 @@
+"""Everything of the window that draws plots: the cutaway panel and the Inspect screen, with the one redraw timer.
+
+Imported after the first paint: the plotting library takes longer to load than the rest of the window.
+"""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.context import AppContext
+from app.engines.supervisor import EngineEvent
+from app.i18n import _
+from app.units import count_text
+from backends import protocol
+from ui.bridge import Bridge
+from ui.theme import Theme
+
+
+class WindowPlots(QObject):
+    """The panels with plots and what feeds them.
+
+    Attributes:
+        panel: beside the chat.
+        inspect: the screen.
+
+    Signals:
+        told(str): something to say, such as where a table was saved.
+    """
+
+    told = Signal(str)
+
+    def __init__(self, context: AppContext, bridge: Bridge, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        from ui.panels.cutaway_panel import CutawayPanel
+        from ui.panels.inspect_panel import InspectPanel
+        from ui.plots.redraw import RedrawTimer
+
+        self._timer = RedrawTimer(self)
+        self.panel = CutawayPanel(context.telemetry, self._timer)
+        self.inspect = InspectPanel(context.telemetry, self._timer)
+        self.panel.told.connect(self.told)
+        self.inspect.told.connect(self.told)
+        self.set_theme(theme)
+        bridge.telemetry_moved.connect(self._timer.wake)
+        bridge.engine_event.connect(self._on_engine_event)
+        if context.engine.loaded is not None:  # it was quicker than the plots
+            self._on_engine_event(context.engine.loaded)
+
+    def set_theme(self, theme: Theme) -> None:
+        """Take over another theme's colours."""
+        self.panel.set_theme(theme)
+        self.inspect.set_theme(theme)
+
+    def stop(self) -> None:
+        """Draw nothing any more."""
+        self._timer.stop()
+
+    @Slot(object)
+    def _on_engine_event(self, event: EngineEvent) -> None:
+        match event:
+            case protocol.LogRecorded():
+                self.inspect.append_log(event.text)
+            case protocol.ModelLoaded():
+                facts = (
+                    event.quantization,
+                    event.device,
+                    event.engine_variant,
+                    _("{count} threads").format(count=event.threads) if event.threads else "",
+                    _("context {tokens} tokens").format(tokens=count_text(event.context_tokens)),
+                )
+                self.inspect.set_facts(" · ".join(fact for fact in facts if fact))
+        self._timer.wake()
