@@ -5,6 +5,8 @@ Knows how the parts fit together and nothing of who shows them: the window and t
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +18,9 @@ from app.chat.session import ChatSession, SessionServices
 from app.chat.session_events import OnSessionEvent
 from app.chat.store import ChatStore, open_store
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
-from app.errors import Words
+from app.errors import AppError, Words
 from app.i18n import use_language
-from app.log import new_worker_log
+from app.log import new_worker_log, trim_worker_log
 from app.models.library import Library, ModelEntry
 from app.paths import Paths, install_folder, open_paths
 from app.settings import SettingsStore
@@ -65,7 +67,8 @@ class AppContext:
         self.store: ChatStore = opened.store
         self.library = Library(paths.data, install_folder())
         self.telemetry = TelemetryStore()
-        self.engine = EngineSupervisor(lambda: new_worker_log(paths.logs), self._on_engine_event)
+        self._worker_log = Path(os.devnull)
+        self.engine = EngineSupervisor(self._open_worker_log, self._on_engine_event)
         self.notices = [
             *notices,
             *(Notice(f"settings {number}", words) for number, words in enumerate(problems)),
@@ -74,6 +77,7 @@ class AppContext:
         ]
         self._renderer = RendererClient()
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="composer")
+        self.settings.save_with(self._executor.submit)
         self._sessions: dict[int, ChatSession] = {}
         self._watchers: list[Callable[[EngineEvent], None]] = []
         self._lock = threading.Lock()
@@ -110,8 +114,17 @@ class AppContext:
             system_prompt=lambda: self.settings.get().system_prompt,
         )
 
+    def _open_worker_log(self) -> Path:
+        try:
+            self._worker_log = new_worker_log(self.paths.logs)
+        except OSError:  # a full or read-only folder must not keep an engine from running
+            self._worker_log = Path(os.devnull)
+        return self._worker_log
+
     def _on_engine_event(self, event: EngineEvent) -> None:
         match event:
+            case protocol.RequestFinished():
+                trim_worker_log(self._worker_log)
             case protocol.MemoryRead():
                 self.telemetry.record_memory(event)
             case protocol.StepDone():
@@ -175,6 +188,8 @@ class AppContext:
             session.close()
         self.engine.close()
         self._executor.shutdown(wait=True, cancel_futures=True)
+        with contextlib.suppress(AppError):  # said when it was changed
+            self.settings.save()
         self._renderer.close()
         self.store.close()
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from app.errors import AppError, Words
 from app.i18n import _
 from app.models.gguf_header import HeaderError, read_header
 from app.models.model_name import file_name, model_name, model_owner
@@ -31,8 +32,11 @@ _LIST_VERSION = 1
 _MAX_LIST_BYTES = 4 * 2**20
 
 
-class LibraryError(Exception):
+class LibraryError(AppError):
     """Something asked of the library cannot be done; the text says what and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Words(text))
 
 
 @dataclass(frozen=True, slots=True)

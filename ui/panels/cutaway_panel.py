@@ -221,9 +221,7 @@ class LiveFigure(QWidget):
         self._number.setText(number or _NOTHING_YET)
         self._unit.setText(unit)
         self._what.setText(what)
-        tip = plain_tooltip(f"{what}. {origin}")
-        for part in (self, self._number, self._unit, self._what):
-            part.setToolTip(tip)  # an elided label has one of its own, so each is told
+        self.setToolTip(plain_tooltip(f"{what}. {origin}"))
         self.setAccessibleName(what)
         self.setAccessibleDescription(value or _("unknown"))
 

@@ -292,6 +292,7 @@ class TimePlot(QWidget):
         item = self._plot.getPlotItem()
         item.hideButtons()
         item.setMenuEnabled(False)
+        item.ctrlMenu.setParent(self)  # pyqtgraph makes a menu even then, and would never delete it
         item.setContentsMargins(0, 4, 4, 0)
         box = item.getViewBox()
         box.setMouseEnabled(False, False)

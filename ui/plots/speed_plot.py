@@ -98,9 +98,7 @@ class SpeedPlot(TimePlot):
         stretch = counted[starts] if len(shown_times) == len(starts) else np.repeat(counted[starts], 2)
         is_joined = np.append(stretch[1:] == stretch[:-1], False).astype(np.int32)
         connect = is_joined[: len(shown_times)]
-        self._line.setData(
-            shown_times, shown_values, connect=connect, pen=pg.mkPen(self._theme.color("text"), width=1)
-        )
+        self._line.setData(shown_times, shown_values, connect=connect, pen=pg.mkPen(self._theme.color("text"), width=1))
 
     def _redraw_bars(self, s_per_px: float) -> None:
         assert self._theme is not None

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Builds llama-bench, llama.cpp's own benchmark, from the very source that our engine is built from, with the same
+# switches. It lies outside the tree, in <cache>/cutaway/peers/<version>/, and is built once for each version.
+# Usage: tests/benchmarks/build_peers.sh    (CUTAWAY_SDIST=<unpacked sdist> saves the download)
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
+python="$root/.venv/bin/python"
+version=$(sed -n 's/^llama-cpp-python==//p' "$root/constraints.txt")
+peers="${XDG_CACHE_HOME:-$HOME/.cache}/cutaway/peers/$version"
+built="$peers/bin/llama-bench"
+
+if [ -x "$built" ]; then
+    echo "$built is there."
+    exit 0
+fi
+for command in cmake ninja c++; do
+    command -v "$command" >/dev/null || { echo "$command is missing: apt-get install cmake ninja-build g++" >&2; exit 1; }
+done
+
+mkdir -p "$peers"
+source="${CUTAWAY_SDIST:-$peers/llama_cpp_python-$version}"
+if [ ! -d "$source/vendor/llama.cpp" ]; then
+    # ":all:" would build the build tools from source, too.
+    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary llama-cpp-python \
+        --dest "$peers" "llama-cpp-python==$version"
+    tar -xzf "$peers/llama_cpp_python-$version.tar.gz" -C "$peers"
+    rm "$peers/llama_cpp_python-$version.tar.gz"
+fi
+
+# The switches of llama-cpp-python's own build: release, this processor's instructions, OpenMP, shared libraries.
+nice -n 10 cmake -G Ninja -S "$source/vendor/llama.cpp" -B "$peers/build" \
+    -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DGGML_NATIVE=ON \
+    -DLLAMA_BUILD_APP=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
+    -DLLAMA_OPENSSL=OFF -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$peers/building" -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$peers/building"
+nice -n 10 cmake --build "$peers/build" --target llama-bench --parallel "${CUTAWAY_BUILD_JOBS:-1}"
+
+# Renamed at the end, so that a half-built one is never found; the libraries are found beside it by their run path.
+mkdir -p "$peers/bin"
+cp -a "$peers"/building/*.so* "$peers/bin/"
+cp -a "$peers/building/llama-bench" "$peers/bin/llama-bench.new"
+mv "$peers/bin/llama-bench.new" "$built"
+rm -rf "$peers/build" "$peers/building"
+[ -n "${CUTAWAY_SDIST:-}" ] || rm -rf "$peers/llama_cpp_python-$version"
+echo "$built is built."

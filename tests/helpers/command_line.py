@@ -1,0 +1,148 @@
+"""The real program, started as a person starts it: in a pipe, or in a terminal of its own.
+
+Everything is asserted from outside: what it printed, how it ended, what is in the database, which processes are left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import pty
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from app.chat.messages import Message
+from app.chat.store import open_store
+from backends.echo_engine import EchoScript, Fault
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PATIENCE_S = 60.0
+PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+
+
+def write_script(folder: Path, answer: str, *, token_s: float = 0.0, load_s: float = 0.0, fault: Fault | None = None):
+    """Write a script for the echo engine and return its path as text."""
+    path = folder / "script.json"
+    script = EchoScript(answer=answer, token_s=token_s, load_s=load_s, fault=fault, chat_template=PLAIN_TEMPLATE)
+    path.write_bytes(msgspec.json.encode(script))
+    return str(path)
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Return this test's environment, changed; an empty value removes a variable."""
+    merged = {**os.environ, **changes}
+    return {name: value for name, value in merged.items() if value or name not in changes}
+
+
+def run_cutaway(
+    *arguments: str, stdin: bytes | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `python -m app` to its end; without stdin there is nothing to read."""
+    given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(
+        [sys.executable, "-m", "app", *arguments],
+        cwd=ROOT,
+        env=dict(env) if env is not None else None,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+        **given,
+    )
+
+
+def text_of(data: bytes) -> str:
+    """Return output as text; anything that is not UTF-8 fails the test."""
+    return data.decode("utf-8")
+
+
+def stored_chats(home: Path) -> list[list[Message]]:
+    """Return the shown branch of every chat in the database, the one used last first."""
+    store = open_store(home / "data" / "chats.sqlite3").store
+    try:
+        return [list(store.branch(chat.chat_id)) for chat in store.chats()]
+    finally:
+        store.close()
+
+
+def children_of(pid: int) -> list[psutil.Process]:
+    """Return the processes that a process has started."""
+    return psutil.Process(pid).children(recursive=True)
+
+
+class Typing:
+    """The program in a terminal of its own, and somebody who types.
+
+    Attributes:
+        process: the program.
+        screen: everything that was shown so far, as it came.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], terminal: int) -> None:
+        self.process = process
+        self.screen = b""
+        self._terminal = terminal
+
+    def keys(self, text: str) -> None:
+        """Press these keys."""
+        os.write(self._terminal, text.encode())
+
+    def see(self, text: str, start: int = 0) -> int:
+        """Wait until a text is on the screen behind this place; return where it ends."""
+        wanted = text.encode()
+        deadline = time.monotonic() + PATIENCE_S
+        while wanted not in self.screen[start:]:
+            if not self._read() or time.monotonic() > deadline:
+                raise AssertionError(f"{text!r} was not shown; this was: {self.screen[start:]!r}")
+        return self.screen.index(wanted, start) + len(wanted)
+
+    def end(self) -> int:
+        """Read until the program has ended; return its exit code."""
+        while self._read():
+            pass
+        return self.process.wait(PATIENCE_S)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError as error:  # Linux's way to say that nobody has the terminal open any more
+            if error.errno != errno.EIO:
+                raise
+            return False
+        self.screen += data
+        return bool(data)
+
+
+@contextlib.contextmanager
+def typing(*arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Typing]:
+    """Start `python -m app` in a terminal; end it at the end."""
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "app", *arguments],
+        cwd=ROOT,
+        env=dict(env) if env is not None else environment(TERM="xterm"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=take_terminal,  # only a child can take a terminal for its own, and Ctrl+C needs that
+    )
+    os.close(theirs)
+    try:
+        yield Typing(process, ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
