@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 from app import cli_commands, cli_text, selftest
 from app.chat.messages import JsonObject, MessageState
@@ -35,7 +36,7 @@ _CLEAR_LINE = "\r\x1b[K"
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for and return the exit code."""
-    _use_utf8()
+    _open_streams()
     terminal = Terminal()
     try:
         code = _dispatch(arguments, terminal)
@@ -60,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def chat_in_terminal(words: Words, files: Sequence[str]) -> int:
     """Say why no window opens, and chat in the terminal; with the first of the model files, where there is one."""
-    _use_utf8()
+    _open_streams()
     Terminal().notice(words)
     return run(["chat", "--model", files[0]] if files else ["chat"])
 
@@ -70,7 +71,7 @@ class Terminal:
 
     Attributes:
         shows_text: whether an answer is shown while it is written.
-        _is_shown_out, _is_shown_err: whether a person sees standard output and standard error.
+        _is_shown_out: whether a person sees standard output.
         _is_styled: whether standard error takes ANSI codes.
         _is_mid_line: whether an answer was begun that has not ended its line.
         _has_progress: whether the last line of standard error is a progress line.
@@ -78,9 +79,8 @@ class Terminal:
 
     def __init__(self) -> None:
         self.shows_text = True
-        self._is_shown_out = sys.stdout is not None and sys.stdout.isatty()
-        self._is_shown_err = sys.stderr is not None and sys.stderr.isatty()
-        self._is_styled = self._is_shown_err and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+        self._is_shown_out = sys.stdout.isatty()
+        self._is_styled = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
         self._is_mid_line = False
         self._has_progress = False
 
@@ -157,8 +157,7 @@ class Terminal:
 
     def flush(self) -> None:
         """Write what waits; raises BrokenPipeError when nobody reads."""
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
 
     def abandon(self) -> None:
         """Let what waits go nowhere, so that Python does not complain of it at the end."""
@@ -172,8 +171,11 @@ class Terminal:
             self._has_progress = False
 
 
-def _use_utf8() -> None:
-    """Speak UTF-8 whatever the locale says; what it cannot hold is replaced, never an error."""
+def _open_streams() -> None:
+    """Speak UTF-8 whatever the locale says; what it cannot hold is replaced, and a closed stream swallows."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the one who started us
+            setattr(sys, name, Path(os.devnull).open("w"))
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
@@ -285,7 +287,7 @@ def _interrupts_go_to(chat: WaitingChat) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 # ----------------------------------------------------------------------------------- models and self-test

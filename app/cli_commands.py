@@ -54,7 +54,7 @@ def interrupts_ignored() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
 def open_library() -> tuple[Library, list[Words]]:
@@ -103,8 +103,8 @@ def read_prompt(flags: argparse.Namespace, stdin: TextIO | None) -> str | None:
     if given is not None:
         # bytes of the command line that are no text arrive as halves of characters
         text = given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    elif stdin is not None and not stdin.isatty():
-        data = stdin.buffer.read(MAX_PROMPT_BYTES + 1)
+    elif stdin is None or not stdin.isatty():
+        data = stdin.buffer.read(MAX_PROMPT_BYTES + 1) if stdin is not None else b""
         if len(data) > MAX_PROMPT_BYTES:
             raise UsageError(
                 Words(_("The text on standard input is longer than 4 MiB."), _("Give the model a part of it."))
@@ -152,7 +152,7 @@ def _chosen_model(context: AppContext, text: str) -> ModelEntry:
             )
         )
     if entry.fault:
-        message = _("The model {name} cannot be used. {fault}")
+        message = _("{name}: {fault}")
         raise AppError(
             Words(
                 message.format(name=one_line(entry.name, 80), fault=one_line(entry.fault)),

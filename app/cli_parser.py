@@ -35,8 +35,11 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError for what argparse found wrong."""
         sentence = one_line(message).rstrip(".")
-        hint = _("`{program} --help` lists the flags.").format(program=self.prog)
-        raise UsageError(Words(sentence[:1].upper() + sentence[1:] + ".", hint))
+        raise UsageError(Words(sentence[:1].upper() + sentence[1:] + ".", _flags_hint(self.prog)))
+
+
+def _flags_hint(program: str) -> str:
+    return _("`{program} --help` lists the flags.").format(program=program)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -57,7 +60,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     _check_word(arguments[:1], COMMANDS)
     if arguments[:1] == ["models"]:
         _check_word(arguments[1:2], MODELS_COMMANDS, after="models")
-    return parser.parse_args(list(arguments))
+    flags, unknown = parser.parse_known_args(list(arguments))
+    if unknown:
+        message = _("“{flags}” is not known here.").format(flags=one_line(" ".join(unknown), 80))
+        raise UsageError(Words(message, _flags_hint(f"cutaway {flags.command}")))
+    return flags
 
 
 def _check_word(words: Sequence[str], known: Sequence[str], after: str = "") -> None:

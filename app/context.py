@@ -26,7 +26,7 @@ from app.paths import Paths, install_folder, open_paths
 from app.settings import SettingsStore
 from app.telemetry.store import TelemetryStore
 from backends import protocol
-from backends.client import EngineDied
+from backends.client import EngineDied, WorkerCommand
 from backends.renderer_client import RendererClient
 
 _STORE_NAME = "chats.sqlite3"
@@ -59,7 +59,7 @@ class AppContext:
         notices: what went wrong while opening all this.
     """
 
-    def __init__(self, paths: Paths, notices: list[Notice]) -> None:
+    def __init__(self, paths: Paths, notices: list[Notice], command: WorkerCommand | None = None) -> None:
         self.paths = paths
         self.settings, problems = SettingsStore.load(paths.config / _SETTINGS_NAME)
         use_language(self.settings.get().language)
@@ -68,7 +68,7 @@ class AppContext:
         self.library = Library(paths.data, install_folder())
         self.telemetry = TelemetryStore()
         self._worker_log = Path(os.devnull)
-        self.engine = EngineSupervisor(self._open_worker_log, self._on_engine_event)
+        self.engine = EngineSupervisor(self._open_worker_log, self._on_engine_event, command)
         self.notices = [
             *notices,
             *(Notice(f"settings {number}", words) for number, words in enumerate(problems)),
@@ -194,10 +194,10 @@ class AppContext:
         self.store.close()
 
 
-def build_context(environment: dict[str, str] | None = None) -> AppContext:
-    """Open the person's folders and build the context."""
+def build_context(environment: dict[str, str] | None = None, command: WorkerCommand | None = None) -> AppContext:
+    """Open the person's folders and build the context; another command starts another worker than our own."""
     paths, problems = open_paths(environment)
-    return AppContext(paths, [Notice(f"folder {number}", words) for number, words in enumerate(problems)])
+    return AppContext(paths, [Notice(f"folder {number}", words) for number, words in enumerate(problems)], command)
 
 
 def starter_path(library: Library) -> Path | None:

@@ -58,7 +58,7 @@ class EchoScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefill_s: float = 0.0
     fault: Fault | None = None
     context_tokens: int = 4096
-    chat_template: str = ""
+    chat_template: str = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
     memory: protocol.MemorySplit = protocol.MemorySplit(kv_reserved_bytes=4096 * 1024)
 
 

@@ -26,20 +26,21 @@ class Bridge(QObject):
     Signals:
         engine_event(object): an EngineEvent that is no step and no reading.
         session_event(object): a SessionEvent other than TextAppended.
-        text_appended(object, object, str): chat id, message id and the text of one frame.
+        text_appended(object, object, int, str): chat id, message id, how many characters the answer had before, and
+            the text of one frame.
         telemetry_moved(): the telemetry store has a new reading; ten times a second while an engine lives.
     """
 
     engine_event = Signal(object)
     session_event = Signal(object)
-    text_appended = Signal(object, object, str)
+    text_appended = Signal(object, object, int, str)
     telemetry_moved = Signal()
     _text_arrived = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._lock = threading.Lock()
-        self._pending: dict[tuple[int, int], list[str]] = {}
+        self._pending: dict[tuple[int, int], tuple[int, list[str]]] = {}
         self._is_closed = False
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -66,7 +67,7 @@ class Bridge(QObject):
             return
         with self._lock:
             is_first = not self._pending
-            self._pending.setdefault((event.chat_id, event.message_id), []).append(event.text)
+            self._pending.setdefault((event.chat_id, event.message_id), (event.start, []))[1].append(event.text)
         if is_first:
             self._text_arrived.emit()
 
@@ -80,10 +81,10 @@ class Bridge(QObject):
         """Hand on the text that has arrived since the last frame."""
         with self._lock:
             pending, self._pending = self._pending, {}
-        for (chat_id, message_id), texts in pending.items():
-            self.text_appended.emit(chat_id, message_id, "".join(texts))
+        for (chat_id, message_id), (start, texts) in pending.items():
+            self.text_appended.emit(chat_id, message_id, start, "".join(texts))
 
     @Slot()
     def _on_text_arrived(self) -> None:
-        if not self._timer.isActive():
+        if not self._is_closed and not self._timer.isActive():
             self._timer.start()

@@ -12,7 +12,7 @@ from app.engines.supervisor import EngineEvent, ResponseChanged, StateChanged
 from app.errors import words_for, words_for_death
 from app.i18n import _
 from app.models.library import ModelEntry
-from app.units import percent_text, seconds_text
+from app.units import NBSP, seconds_text
 from backends import protocol, registry
 from backends.client import EngineDied
 from backends.protocol import LifeCycle
@@ -31,6 +31,7 @@ class EngineStatus(QObject):
         entry: the model that is loaded or being loaded; None for none.
         _progress: how far the load is, 0 to 1.
         _was_loaded: whether the present engine had its model ready.
+        _has_failed: whether it said why it could not load; its end is no news then.
 
     Signals:
         changed(): chip text, live text or readiness may have changed.
@@ -45,6 +46,7 @@ class EngineStatus(QObject):
         self._notices = notices
         self._progress = 0.0
         self._was_loaded = False
+        self._has_failed = False
         bridge.engine_event.connect(self._on_engine_event)
 
     # ----------------------------------------------------------------------------------------- public
@@ -73,7 +75,7 @@ class EngineStatus(QObject):
         match self._context.engine.state:
             case LifeCycle.STARTING | LifeCycle.LOADING:
                 if self._progress > 0:
-                    return _("Loading the model, {percent}").format(percent=percent_text(self._progress))
+                    return _("Loading the model, {percent}").format(percent=f"{self._progress:.0%}".replace("%", f"{NBSP}%"))
                 return _("Starting the engine")
             case LifeCycle.STOPPING:
                 return _("Ending the engine")
@@ -99,6 +101,7 @@ class EngineStatus(QObject):
             case protocol.ModelLoaded():
                 self._on_loaded(event)
             case protocol.EngineFailed() if event.request_id == 0:
+                self._has_failed = not self._was_loaded
                 words = words_for(event.code, event.parameters)
                 self._tell(words.message, words.hint, _("Try again"))
             case EngineDied() if event.cause != "replaced":
@@ -111,6 +114,7 @@ class EngineStatus(QObject):
         if state is LifeCycle.STARTING:
             self._progress = 0.0
             self._was_loaded = False
+            self._has_failed = False
             for key in _LOAD_KEYS:
                 self._notices.dismiss(key)
 
@@ -122,8 +126,8 @@ class EngineStatus(QObject):
 
     def _on_died(self, event: EngineDied) -> None:
         self._notices.dismiss(_SILENCE_KEY)
-        if event.exit_code == 0 and not self._was_loaded:
-            return  # an empty worker that was told to go after its load had failed; that was said already
+        if self._has_failed:
+            return  # the worker was told to go after its load had failed; the reason was said already
         phase = "" if self._was_loaded else "loading"
         words = words_for_death(event.exit_code, event.signal, phase, event.cause)
         self._tell(words.message, words.hint, _("Restart"))

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from PySide6.QtCore import QLibraryInfo, QLocale, QObject, QTimer, QTranslator
+from PySide6.QtCore import QEvent, QLibraryInfo, QLocale, QObject, QTimer, QTranslator
 from PySide6.QtWidgets import QApplication
 
 from app.context import AppContext, build_context
@@ -51,8 +51,16 @@ class Program(QObject):
 
     def start(self) -> None:
         """Show the window; the rest follows its first paint."""
+        self.window.winId()  # makes the system's window, which some systems expose within show()
+        self.window.windowHandle().installEventFilter(self)
         self.window.show()
-        QTimer.singleShot(0, self._on_painted)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Wait until the system has room for the window on a screen: only then is anything painted, and at once."""
+        if event.type() is QEvent.Type.Expose and self.window.windowHandle().isExposed():
+            watched.removeEventFilter(self)
+            QTimer.singleShot(0, self._on_painted)
+        return False
 
     def close(self) -> None:
         """End everything that the window started."""
@@ -67,7 +75,6 @@ class Program(QObject):
             self.window.tell("unforeseen", words_for_exception(error), NoticeLevel.ERROR)
 
     def _on_painted(self) -> None:
-        self.window.repaint()
         self.first_paint_s = seconds_since_process_start()
         if os.environ.get("CUTAWAY_TIMING"):
             sys.stderr.write(f"first_paint_s={self.first_paint_s:.3f}\n")

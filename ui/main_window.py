@@ -11,11 +11,13 @@ from PySide6.QtCore import QByteArray, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMainWindow, QStackedWidget, QWidget
 
+from app.chat.session_events import NoticeRaised
+from app.chat.store import StoreError
 from app.context import AppContext
 from app.errors import Words, words_for_exception
 from app.i18n import _
 from app.models.library import LibraryError
-from ui.actions import ActionId, build_actions, tint_actions
+from ui.actions import ACTIONS, ActionId, build_actions, tint_actions
 from ui.bridge import Bridge
 from ui.notifications import NoticeLevel
 from ui.panels.chat_screen import ChatScreen
@@ -78,7 +80,8 @@ class MainWindow(QMainWindow):
             "inspect": QWidget(),  # replaced once plots may be loaded
             "settings": SettingsPanel(self._context.settings, folders, app_version()),
         }
-        for name in SCREENS:
+        for name, action_id in SCREENS.items():
+            self._pages[name].setAccessibleName(ACTIONS[action_id].words())
             self._screens.addWidget(self._pages[name])
         body = QWidget()
         row = QHBoxLayout(body)
@@ -114,16 +117,20 @@ class MainWindow(QMainWindow):
         self._models.forget_requested.connect(self._on_forget_model)
         self.chats.file_requested.connect(self.choose_file)
         self.chats.fold_requested.connect(self._on_fold)
+        self._context.store.on_problem(self._on_store_problem)
 
     # ----------------------------------------------------------------------------------------- public
 
     @Slot(str)
     def show_screen(self, name: str) -> None:
-        """Show a screen by its name in the rail."""
+        """Show a screen by its name in the rail; Tab goes on from its beginning, in the chat from the prompt."""
+        page = self._pages[name]
         if name == "models":
             self.refresh_models()
+            self._models.choose(self.chats.status.entry.key if self.chats.status.entry else "")
         self._rail.set_screen(name)
-        self._screens.setCurrentWidget(self._pages[name])
+        self._screens.setCurrentWidget(page)
+        (self.chats.chat.composer.prompt if page is self.chats else page).setFocus()
 
     def refresh_models(self) -> None:
         """Show what is in the library now."""
@@ -163,6 +170,7 @@ class MainWindow(QMainWindow):
         index = self._screens.indexOf(self._pages["inspect"])
         self._screens.removeWidget(self._pages["inspect"])
         self._screens.insertWidget(index, self.plots.inspect)
+        self.plots.inspect.setAccessibleName(ACTIONS[ActionId.SHOW_INSPECT].words())
         self._pages["inspect"] = self.plots.inspect
         self.plots.panel.set_folded(self._context.settings.get().panel_folded)
 
@@ -183,6 +191,11 @@ class MainWindow(QMainWindow):
         if file:
             self.open_files([file])
 
+    # --------------------------------------------------------------------------- the store's own thread
+
+    def _on_store_problem(self, problem: StoreError) -> None:
+        self._bridge.on_session_event(NoticeRaised("store", problem.words))
+
     # ------------------------------------------------------------------------------------------ slots
 
     @Slot()
@@ -198,12 +211,12 @@ class MainWindow(QMainWindow):
 
     @Slot(bool)
     def _on_folded(self, is_folded: bool) -> None:
+        self.chats.make_room()
         self._context.settings.change(panel_folded=is_folded)
 
     @Slot()
     def _on_focus_prompt(self) -> None:
         self.show_screen("chat")
-        self.chats.chat.composer.prompt.setFocus()
 
     @Slot()
     def _on_switch_theme(self) -> None:
@@ -234,6 +247,7 @@ class MainWindow(QMainWindow):
         """Keep the geometry, hide at once, and let the program end."""
         geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self._context.settings.change(window_geometry=geometry)
+        self.chats.list.undo_bar.finish()
         self._bridge.close()
         if self.plots is not None:
             self.plots.stop()

@@ -167,10 +167,10 @@ class _Notice(QFrame):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(12, 8, 8, 8)
         layout.setSpacing(12)
-        layout.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignVCenter)
         layout.addLayout(words, 1)
         layout.addWidget(self._action, 0, Qt.AlignmentFlag.AlignVCenter)
-        layout.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self._close, 0, Qt.AlignmentFlag.AlignVCenter)
 
     def set_words(
         self, message: str, hint: str, level: NoticeLevel, action_text: str, callback: Callable[[], None] | None

@@ -90,6 +90,7 @@ def stylesheet(theme: Theme) -> str:
         "accent_hover": theme.mix("accent", "text", 0.88).name(),
         "accent_pressed": theme.mix("accent", "window", 0.85).name(),
         "raised_hover": theme.mix("muted", "raised", 0.14).name(),
+        "quiet_focus": theme.mix("accent", "border", 0.6).name(),
         "faint": theme.mix("muted", "surface", 0.6).name(),
         "selection": theme.selection("surface").name(),
         "icons": (_RESOURCES / "icons").as_posix(),

@@ -72,6 +72,7 @@ class _Answer:
     """An answer under way: its message as stored, its request, and what was said so far.
 
     Attributes:
+        num_characters: how many characters the texts have together.
         is_sent: whether the engine has the request.
         is_stopped: whether the person pressed Stop.
     """
@@ -80,6 +81,7 @@ class _Answer:
     request_id: RequestId
     texts: list[str] = field(default_factory=list)
     token_ids: list[int] = field(default_factory=list)
+    num_characters: int = 0
     is_sent: bool = False
     is_stopped: bool = False
 
@@ -286,12 +288,14 @@ class ChatSession:
                 answer = self._answer
                 if answer is None or piece.request_id != answer.request_id:
                     continue
+                start = answer.num_characters
+                answer.num_characters += len(piece.text)
                 answer.texts.append(piece.text)
                 answer.token_ids += piece.token_ids
                 message_id = answer.message.message_id
             self._services.store.append_text(message_id, piece.text, piece.token_ids)
             if piece.text:
-                self._on_event(TextAppended(self.chat.chat_id, message_id, piece.text))
+                self._on_event(TextAppended(self.chat.chat_id, message_id, piece.text, start))
             self._measured(event.stats.kv_used_tokens)
 
     def _on_finished(self, event: protocol.RequestFinished) -> None:

@@ -18,11 +18,16 @@ class MessageAdded:
 
 @dataclass(frozen=True, slots=True)
 class TextAppended:
-    """An answer grew by this text."""
+    """An answer grew by this text.
+
+    Attributes:
+        start: how many characters the answer had before it; who has taken over a later state passes the text over.
+    """
 
     chat_id: int
     message_id: int
     text: str
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)

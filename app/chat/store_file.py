@@ -190,18 +190,21 @@ def _open_readable(path: Path) -> sqlite3.Connection:
     if not _size_bytes(_companion(path, "-wal")):
         # A folder that cannot be written has no room for SQLite's lock files; with no WAL they are not needed.
         queries.append("mode=ro&immutable=1")
-    failure: sqlite3.Error | None = None
-    for query in queries:
-        connection = _connect(path, query)
-        try:
-            check_tables(connection)
-        except sqlite3.Error as error:
-            connection.close()
-            failure = error
-        else:
-            return connection
-    assert failure is not None, "at least one way is tried"
-    raise failure
+    for query in queries[:-1]:
+        with contextlib.suppress(sqlite3.Error):
+            return _connect_checked(path, query)
+    return _connect_checked(path, queries[-1])
+
+
+def _connect_checked(path: Path, query: str) -> sqlite3.Connection:
+    """Open a connection and check that it can read our tables."""
+    connection = _connect(path, query)
+    try:
+        check_tables(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _open_in_memory() -> sqlite3.Connection:

@@ -47,8 +47,8 @@ def find_messages(connection: sqlite3.Connection, words: str) -> list[SearchHit]
 
 
 def _words_of(words: str) -> list[str]:
-    """Return the words worth looking for: those with a letter or digit, without control characters."""
-    visible = "".join(" " if unicodedata.category(c) == "Cc" else c for c in words[:_MAX_CHARACTERS])
+    """Return the words worth looking for: those with a letter or digit, free of what no text can hold."""
+    visible = "".join(" " if unicodedata.category(c) in {"Cc", "Cs"} else c for c in words[:_MAX_CHARACTERS])
     return [word for word in visible.split() if any(c.isalnum() for c in word)][:_MAX_WORDS]
 
 

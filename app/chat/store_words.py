@@ -207,5 +207,7 @@ def _reason_of_sqlite(error: sqlite3.Error) -> str:
             return _("the file or its folder is not writable")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return _("another program keeps the file locked")
+        case sqlite3.SQLITE_IOERR:
+            return _("the disk is full or does not answer")
         case _:
             return one_line(str(error))

@@ -288,19 +288,24 @@ class StoreWriter:
         connection.execute("INSERT INTO writers VALUES (?, ?, ?) ON CONFLICT DO NOTHING", row)
 
     def _sign_off(self) -> None:
-        """Say in the store that it was closed in order, and fold the WAL into the file."""
+        """Say in the store that it was closed in order, or that it needs a check, and fold the WAL into the file."""
         if self._backlog:
             logger.info("%d writes could not be saved", len(self._backlog))
-        if self._connection is None or self._is_doubtful:
+        if self._connection is None:
             return
-        unfinished = "UPDATE messages SET state = 'interrupted' WHERE state = 'streaming' AND writer_id = ?"
+        statements = [
+            "BEGIN IMMEDIATE",
+            "UPDATE messages SET state = 'interrupted' WHERE state = 'streaming' AND writer_id = :id",
+            "DELETE FROM writers WHERE writer_id = :id",
+            "COMMIT",
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+        ]
+        if self._is_doubtful:  # no process began in 1970, so the next opening takes this one for dead
+            statements = ["UPDATE writers SET process_started_s = 0 WHERE writer_id = :id"]
         try:
             with self._guard:
-                self._connection.execute("BEGIN IMMEDIATE")
-                self._connection.execute(unfinished, (self.writer_id,))
-                self._connection.execute("DELETE FROM writers WHERE writer_id = ?", (self.writer_id,))
-                self._connection.execute("COMMIT")
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                for statement in statements:
+                    self._connection.execute(statement, {"id": self.writer_id}).fetchall()
         except sqlite3.Error as error:  # the next opening takes it for a crash and checks the file
             logger.info("the store was not closed in order: %s", error)
 

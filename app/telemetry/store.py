@@ -183,7 +183,7 @@ class TelemetryStore:
         return self._loaded
 
     def memory(self, since_s: float = -math.inf) -> dict[str, FloatArray]:
-        """Return the memory readings by owner, in bytes: time_s and MEMORY_FIELDS."""
+        """Return the memory readings by owner, in bytes: time_s and MEMORY_FIELDS; NaN for a card that is not there."""
         with self._lock:
             return self._memory.view(since_s)
 
@@ -222,7 +222,7 @@ class TelemetryStore:
             return LiveFigures(
                 has_engine=self._clock.is_running,
                 tokens_per_s=self._tokens_per_s,
-                is_writing=self._writing.last_s > self._clock.last_s - 1.0,
+                is_writing=self._tokens_per_s is not None and self._writing.last_s > self._clock.last_s - 1.0,
                 kv_used_bytes=stats.kv_used_bytes if stats else (0 if self._loaded else None),
                 kv_reserved_bytes=reserved,
                 kv_tokens=stats.kv_used_tokens if stats else (0 if self._loaded else None),
@@ -261,8 +261,9 @@ class TelemetryStore:
             owned.compute_bytes,
             owned.kv_used_bytes,
             split.kv_reserved_bytes if split and read.state is not protocol.LifeCycle.LOADING else 0,
-            read.device_used_bytes,
-            read.device_total_bytes,
+            # No card is not a card with nothing on it.
+            read.device_used_bytes if read.device_total_bytes else math.nan,
+            read.device_total_bytes or math.nan,
         )
         self._memory.append(time_s, values)
 

@@ -22,7 +22,7 @@ DICTATED_SIGNATURES: set[tuple[str, str]] = set()
 WALLS = {
     ("backends/worker.py", "_guarded_turn"): "the worker's loop: whatever a command raises becomes an EngineFailed",
     ("ui/tasks.py", "_attempt"): "background work: whatever it raises is logged and reaches its caller",
-    ("ui/main.py", "excepthook"): "the window: whatever reaches Qt's loop is logged and said",
+    ("ui/main.py", "on_exception"): "the excepthook: whatever reaches Qt's loop is logged and said",
 }
 BROAD = {"Exception", "BaseException"}
 PRINTERS = {"app/cli.py"}

@@ -17,12 +17,8 @@ ENGINE_LIBRARIES = {
     "transformers": "backends/torch_engine/",
     "llama_cpp": "backends/llama_cpp_engine/",
 }
-# The face that backends/ shows to the program; the rest of it runs in workers only.
-APP_MAY_IMPORT = {
-    f"backends.{name}" for name in ("protocol", "wire", "errors", "client", "renderer_client", "registry")
-}
-# The window handles events and their codes; everything else it asks of app/.
-UI_MAY_IMPORT = {"backends.protocol", "backends.errors"}
+# The face that backends/ shows to the program, app/ and ui/ alike; the rest of it runs in child processes only.
+FACE = {f"backends.{name}" for name in ("protocol", "wire", "errors", "client", "renderer_client", "registry")}
 # What the face itself may be made of, so that the window stays light.
 FACE_LIBRARIES = {"msgspec", "numpy"}
 # (file, module): the one import that goes up, by name and only when a window is wanted.
@@ -81,14 +77,13 @@ def _flows_down(file: SourceFile, module: str) -> bool:
         return True
     if file.layer == "ui" and target == "app":
         return True
-    allowed = {"ui": UI_MAY_IMPORT, "app": APP_MAY_IMPORT}.get(file.layer, set())
-    return ".".join(module.split(".")[:2]) in allowed
+    return file.layer in {"ui", "app"} and ".".join(module.split(".")[:2]) in FACE
 
 
 def heavy_face(files: Sequence[SourceFile]) -> list[str]:
-    """What app/ imports of backends/, with all that follows from it, needs the standard library, msgspec and numpy."""
+    """The face of backends/, with all that it imports in turn, needs the standard library, msgspec and numpy."""
     by_module = {file.module: file for file in files}
-    todo, seen = [name for name in sorted(APP_MAY_IMPORT) if name in by_module], set()
+    todo, seen = [name for name in sorted(FACE) if name in by_module], set()
     offences = []
     while todo:
         file = by_module[todo.pop()]

@@ -7,33 +7,31 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import pty
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
 
 from app.chat.messages import Message
 from app.chat.store import open_store
-from backends.echo_engine import EchoScript, Fault
+from backends.echo_engine import EchoScript
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_S = 60.0
 PLAIN_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 
-def write_script(folder: Path, answer: str, *, token_s: float = 0.0, load_s: float = 0.0, fault: Fault | None = None):
-    """Write a script for the echo engine and return its path as text."""
+def write_script(folder: Path, answer: str, chat_template: str = PLAIN_TEMPLATE, **script: Any) -> str:
+    """Write a script for the echo engine, with further fields of EchoScript; return its path as text."""
     path = folder / "script.json"
-    script = EchoScript(answer=answer, token_s=token_s, load_s=load_s, fault=fault, chat_template=PLAIN_TEMPLATE)
-    path.write_bytes(msgspec.json.encode(script))
+    path.write_bytes(msgspec.json.encode(EchoScript(answer=answer, chat_template=chat_template, **script)))
     return str(path)
 
 
@@ -126,18 +124,13 @@ def typing(*arguments: str, env: Mapping[str, str] | None = None) -> Iterator[Ty
     """Start `python -m app` in a terminal; end it at the end."""
     ours, theirs = pty.openpty()
 
-    def take_terminal() -> None:
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-
     process = subprocess.Popen(
-        [sys.executable, "-m", "app", *arguments],
+        ["setsid", "--ctty", sys.executable, "-m", "app", *arguments],  # Ctrl+C needs a terminal of its own
         cwd=ROOT,
         env=dict(env) if env is not None else environment(TERM="xterm"),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        start_new_session=True,
-        preexec_fn=take_terminal,  # only a child can take a terminal for its own, and Ctrl+C needs that
     )
     os.close(theirs)
     try:

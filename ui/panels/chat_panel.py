@@ -43,6 +43,8 @@ class ChatPanel(QWidget):
         composer: where the prompt is written.
         notices: what the program says by itself.
         _session: the chat's session; None while the chat is empty and not stored.
+        _num_shown: how many characters of the answer under way are in the view. Text comes a frame later than the
+            answer's end and than what a session tells when it is opened, so it may be there already.
 
     Signals:
         prompt_sent(str): a person sent this text.
@@ -69,6 +71,7 @@ class ChatPanel(QWidget):
         self._session: ChatSession | None = None
         self._status: EngineStatus | None = None
         self._panel_line = ""
+        self._num_shown = 0
         self._build()
         self._connect(bridge)
         self.set_theme(theme)
@@ -125,6 +128,7 @@ class ChatPanel(QWidget):
         self._session = session
         messages = session.messages() if session is not None else []
         self.view.set_messages([message_item(message) for message in messages])
+        self._num_shown = len(messages[-1].text) if messages else 0
         self.composer.set_busy(session is not None and session.is_waiting)
         self.composer.set_context(0, 0)
         self.show_title(session.chat.title if session is not None else "")
@@ -179,6 +183,7 @@ class ChatPanel(QWidget):
             case MessageAdded():
                 self._pages.setCurrentIndex(1)
                 self.view.append_item(message_item(event.message))
+                self._num_shown = len(event.message.text)
             case MessageChanged():
                 self._on_message_changed(event)
             case ContextMeasured():
@@ -186,10 +191,13 @@ class ChatPanel(QWidget):
             case AnswerWaiting():
                 self.composer.set_busy(event.is_waiting)
 
-    @Slot(object, object, str)
-    def _on_text_appended(self, chat_id: int, message_id: int, text: str) -> None:
-        if self._session is not None and chat_id == self._session.chat.chat_id:
-            self.view.append_text(message_id, text)
+    @Slot(object, object, int, str)
+    def _on_text_appended(self, chat_id: int, message_id: int, start: int, text: str) -> None:
+        if self._session is None or chat_id != self._session.chat.chat_id:
+            return
+        if new_text := text[max(0, self._num_shown - start) :]:
+            self.view.append_text(message_id, new_text)
+            self._num_shown += len(new_text)
 
     def _on_message_changed(self, event: MessageChanged) -> None:
         message = event.message
@@ -200,6 +208,7 @@ class ChatPanel(QWidget):
             state_text=state_text(message),
             is_streaming=message.state is MessageState.STREAMING,
         )
+        self._num_shown = len(message.text)
 
     def _show_line(self) -> None:
         line = self._status.line if self._status is not None else ""

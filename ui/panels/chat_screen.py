@@ -6,6 +6,7 @@ Opens, makes, renames and deletes chats; a chat is stored when its first prompt 
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.chat.messages import DeletedChat
@@ -20,6 +21,9 @@ from ui.models.chat_list_model import ChatListModel
 from ui.panels.chat_list_panel import ChatListPanel
 from ui.panels.chat_panel import ChatPanel
 from ui.theme import Theme
+
+# What a chat needs at least; where the list of chats and the cutaway panel do not leave it, the list gives way.
+_CHAT_PX = 440
 
 
 class ChatScreen(QWidget):
@@ -76,6 +80,13 @@ class ChatScreen(QWidget):
         """Put the cutaway panel at the right."""
         self._side = panel
         self._row.addWidget(panel)
+        self.make_room()
+
+    @Slot()
+    def make_room(self) -> None:
+        """Hide the list of chats while the cutaway panel is open and the window too narrow for both."""
+        side_px = self._side.width() if self._side is not None and not self._side.isHidden() else 0
+        self.list.setVisible(not side_px or self.width() >= self.list.width() + side_px + _CHAT_PX)
 
     def refresh_models(self) -> None:
         """Show the library's models in the chip."""
@@ -133,7 +144,7 @@ class ChatScreen(QWidget):
         elif is_open:
             self.new_chat()
         title = deleted.chat.title or _("New chat")
-        self.list.undo_bar.offer(_("“{title}” deleted").format(title=title), lambda: self._on_undo(deleted))
+        self.list.undo_bar.offer(_("Deleted “{title}”").format(title=title), lambda: self._on_undo(deleted))
 
     def set_theme(self, theme: Theme) -> None:
         """Take over another theme's colours."""
@@ -143,6 +154,11 @@ class ChatScreen(QWidget):
     def parts_with_words(self) -> tuple[QObject, ...]:
         """Return the parts whose words may come from outside; tests look for rich text in them."""
         return (self.list, self.chat)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Show what there is room for."""
+        super().resizeEvent(event)
+        self.make_room()
 
     # ------------------------------------------------------------------------------------------ slots
 

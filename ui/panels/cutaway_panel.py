@@ -64,6 +64,7 @@ class CutawayPanel(QWidget):
             SpeedPlot(store, time, timer, _SMALL_PLOT_PX),
         )
         self.tools = ToolsRow(time, self.plots)
+        self.tools.setContentsMargins(0, 0, 12, 0)
         self.tools.told.connect(self.told)
         self._build()
         self.hide()
@@ -132,6 +133,7 @@ class CutawayPanel(QWidget):
     def _show_state(self, live: LiveFigures) -> None:
         is_empty = self._store.is_empty()
         self._content.setVisible(not is_empty)
+        self.tools.setVisible(not is_empty)
         self._state.setVisible(not live.has_engine)
         self._state.setText(
             _("No engine runs. Load a model: its memory, KV cache and speed are drawn here as it works.")
@@ -150,6 +152,7 @@ class CutawayPanel(QWidget):
         column.addWidget(self._state)
         self._content = self._build_content()
         column.addWidget(self._content, 1)
+        column.addWidget(self.tools)
         column.addStretch(0)
 
     def _build_header(self) -> QHBoxLayout:
@@ -176,8 +179,8 @@ class CutawayPanel(QWidget):
         figures = QHBoxLayout()
         figures.setSpacing(8)
         self._speed, self._kv, self._memory = LiveFigure(), LiveFigure(), LiveFigure()
-        for figure in (self._speed, self._kv, self._memory):
-            figures.addWidget(figure, 1)
+        for figure, share in ((self._speed, 4), (self._kv, 3), (self._memory, 3)):  # "tokens/s" is the longest unit
+            figures.addWidget(figure, share)
         column.addLayout(figures)
         column.addWidget(self.plots[0], 3)
         column.addWidget(self.plots[1], 2)
@@ -185,7 +188,6 @@ class CutawayPanel(QWidget):
         axis = MutedLabel(_("seconds since load"))
         axis.setAlignment(Qt.AlignmentFlag.AlignRight)
         column.addWidget(axis)
-        column.addWidget(self.tools)
         area = QScrollArea(self)
         area.setWidget(inside)
         inside.setAutoFillBackground(False)  # the scroll area has just turned it on

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QPlainTextEdit, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QPlainTextEdit,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.i18n import _
 from app.telemetry.store import TelemetryStore
@@ -23,7 +32,8 @@ from ui.plots.speed_plot import SpeedPlot
 from ui.plots.tools_row import ToolsRow
 from ui.theme import Theme, mono_font
 from ui.widgets.display_text import display_text
-from ui.widgets.labels import CaptionLabel, ElidedLabel, MutedLabel, PlainLabel, TitleLabel
+from ui.widgets.empty_state import EmptyState
+from ui.widgets.labels import CaptionLabel, ElidedLabel, MutedLabel, TitleLabel
 
 LOG_LINES: Final = 500
 _PLOT_PX: Final = 150
@@ -70,7 +80,7 @@ class InspectPanel(QWidget):
     def set_estimate(self, rows: Sequence[EstimateRow]) -> None:
         """Show what was predicted for each owner beside what was measured."""
         self.estimate.estimates.set_rows(rows)
-        self._estimate_stack.setCurrentIndex(1 if rows else 0)
+        self._estimate_section.setVisible(bool(rows))
 
     def append_log(self, text: str) -> None:
         """Add lines of the engine's log; they are shown with the next redraw."""
@@ -115,8 +125,10 @@ class InspectPanel(QWidget):
         header.addWidget(self.tools)
         column.addLayout(header)
         self._stack = QStackedWidget()
-        self._stack.addWidget(_empty_state())
-        self._stack.addWidget(self._build_grid())
+        self._stack.addWidget(
+            EmptyState(_("No engine has run yet. Load a model in Chat, and what it does is drawn here."))
+        )
+        self._stack.addWidget(_scrolling(self._build_grid()))
         column.addWidget(self._stack, 1)
 
     def _build_grid(self) -> QWidget:
@@ -129,30 +141,27 @@ class InspectPanel(QWidget):
         grid.addWidget(memory, 0, 0)
         grid.addWidget(speed, 0, 1)
         grid.addWidget(kv, 1, 0)
-        grid.addLayout(self._build_estimate(), 1, 1)
-        axis = MutedLabel(_("time axes: seconds since load"))
-        grid.addWidget(axis, 2, 0, 1, 2)
-        log = QVBoxLayout()
-        log.setSpacing(4)
-        log.addWidget(CaptionLabel(_("ENGINE LOG")))
-        log.addWidget(self._log, 1)
-        grid.addLayout(log, 3, 0, 1, 2)
-        for row, stretch in ((0, 5), (1, 4), (3, 2)):
-            grid.setRowStretch(row, stretch)
-        for column in (0, 1):
-            grid.setColumnStretch(column, 1)
+        grid.addLayout(self._build_words(), 1, 1)
+        grid.addWidget(MutedLabel(_("time axes: seconds since load")), 2, 0, 1, 2)
+        for number in (0, 1):
+            grid.setRowStretch(number, 1)
+            grid.setColumnStretch(number, 1)
         return inside
 
-    def _build_estimate(self) -> QVBoxLayout:
+    def _build_words(self) -> QVBoxLayout:
+        """Return what is read beside the plots: the estimate where there is one, and the log."""
+        self._estimate_section = QWidget()
+        estimate = QVBoxLayout(self._estimate_section)
+        estimate.setContentsMargins(0, 0, 0, 12)
+        estimate.setSpacing(4)
+        estimate.addWidget(CaptionLabel(_("ESTIMATE BESIDE MEASUREMENT")))
+        estimate.addWidget(self.estimate)
+        self._estimate_section.hide()
         column = QVBoxLayout()
         column.setSpacing(4)
-        column.addWidget(CaptionLabel(_("ESTIMATE BESIDE MEASUREMENT")))
-        empty = MutedLabel(_("Nothing was estimated for this model."))
-        empty.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._estimate_stack = QStackedWidget()
-        self._estimate_stack.addWidget(empty)
-        self._estimate_stack.addWidget(self.estimate)
-        column.addWidget(self._estimate_stack, 1)
+        column.addWidget(self._estimate_section, 1)
+        column.addWidget(CaptionLabel(_("ENGINE LOG")))
+        column.addWidget(self._log, 1)
         return column
 
 
@@ -200,13 +209,14 @@ class EngineLog(QPlainTextEdit):
             bar.setValue(bar.maximum())
 
 
-def _empty_state() -> QWidget:
-    inside = QWidget()
-    column = QVBoxLayout(inside)
-    words = PlainLabel(_("No engine has run yet. Load a model in Chat, and what it does is drawn here."), "muted")
-    words.setAlignment(Qt.AlignmentFlag.AlignCenter)
-    words.setWordWrap(True)
-    column.addStretch(1)
-    column.addWidget(words)
-    column.addStretch(1)
-    return inside
+def _scrolling(inside: QWidget) -> QScrollArea:
+    """Return an area that scrolls where the window is too low for everything."""
+    area = QScrollArea()
+    area.setWidget(inside)
+    inside.setAutoFillBackground(False)  # the scroll area has just turned it on
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.viewport().setAutoFillBackground(False)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    return area

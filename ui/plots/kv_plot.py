@@ -103,8 +103,7 @@ class KvPlot(TimePlot):
         self._redraw_predicted(*(np.concatenate(column) for column in zip(*dashed, strict=True)))
 
     def _redraw_predicted(self, times: FloatArray, predicted: FloatArray) -> None:
-        assert self._theme is not None
-        pen = pg.mkPen(self._theme.color("text"), width=1.5)
+        pen = self._line_pen("text", 1.5)
         pen.setDashPattern([4, 3])
         pen.setCapStyle(Qt.PenCapStyle.FlatCap)
         self._predicted.setData(times, predicted, pen=pen)

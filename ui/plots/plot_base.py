@@ -259,6 +259,12 @@ class TimePlot(QWidget):
     def _width_px(self) -> int:
         return max(16, int(self._plot.getPlotItem().getViewBox().width()))
 
+    def _line_pen(self, role: str, width_px: float) -> QPen:
+        """Return a pen for pyqtgraph's curves, which count a pen's width in the screen's own pixels."""
+        assert self._theme is not None
+        pen: QPen = pg.mkPen(self._theme.color(role), width=width_px * self.devicePixelRatioF())
+        return pen
+
     def _height_px(self) -> int:
         return max(16, int(self._plot.getPlotItem().getViewBox().height()))
 
@@ -292,7 +298,8 @@ class TimePlot(QWidget):
         item = self._plot.getPlotItem()
         item.hideButtons()
         item.setMenuEnabled(False)
-        item.ctrlMenu.setParent(self)  # pyqtgraph makes a menu even then, and would never delete it
+        # pyqtgraph makes a menu even then, and would never delete it; as a window it stays unseen.
+        item.ctrlMenu.setParent(self, item.ctrlMenu.windowFlags())
         item.setContentsMargins(0, 4, 4, 0)
         box = item.getViewBox()
         box.setMouseEnabled(False, False)

@@ -88,7 +88,6 @@ class SpeedPlot(TimePlot):
         self._redraw_bars(area.width() / self._width_px())
 
     def _redraw_line(self, begin_s: float, end_s: float) -> None:
-        assert self._theme is not None
         times, values = self._writing[TIME], self._writing["tokens_per_s"]
         starts = pixel_starts(times, begin_s, end_s, self._width_px())
         pauses = self._writing["began_s"][1:] - times[:-1] > PAUSE_S
@@ -98,7 +97,7 @@ class SpeedPlot(TimePlot):
         stretch = counted[starts] if len(shown_times) == len(starts) else np.repeat(counted[starts], 2)
         is_joined = np.append(stretch[1:] == stretch[:-1], False).astype(np.int32)
         connect = is_joined[: len(shown_times)]
-        self._line.setData(shown_times, shown_values, connect=connect, pen=pg.mkPen(self._theme.color("text"), width=1))
+        self._line.setData(shown_times, shown_values, connect=connect, pen=self._line_pen("text", 1.0))
 
     def _redraw_bars(self, s_per_px: float) -> None:
         assert self._theme is not None

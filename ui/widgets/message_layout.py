@@ -122,9 +122,13 @@ class MessageLayout:
 
     @property
     def figures_rect(self) -> QRect:
-        """The line under a finished answer: figures and the copy button; empty under anything else."""
+        """The line under a finished answer: figures and the copy button; empty under anything else.
+
+        Without figures it is the line that says what went wrong: the button needs no line of its own.
+        """
         height = self._figures_px()
-        return QRect(0, self._below_text() + self._state_px(), self._column_px if height else 0, height)
+        top = self._below_text() + (0 if self._is_one_line() else self._state_px())
+        return QRect(0, top, self._column_px if height else 0, height)
 
     def set_width(self, column_px: int) -> None:
         """Take a new column width; heights are estimates again."""
@@ -229,7 +233,8 @@ class MessageLayout:
         self._heights.append(self.pieces[-1].height_px)
 
     def _measure(self) -> None:
-        self.height_px = self._below_text() + self._state_px() + self._figures_px() + _GAP_PX
+        lines_px = self._figures_px() + (0 if self._is_one_line() else self._state_px())
+        self.height_px = self._below_text() + lines_px + _GAP_PX
 
     def _below_text(self) -> int:
         pad = 2 * BUBBLE_PAD_Y_PX if self.item.role == USER else 0
@@ -243,7 +248,12 @@ class MessageLayout:
         return self._style.estimated_height(self._shape, self._text_px)
 
     def _state_px(self) -> int:
+        if self._is_one_line():
+            return _FIGURES_PX
         return _STATE_PX if self.item.state_text else 0
+
+    def _is_one_line(self) -> bool:
+        return bool(self.item.state_text) and not self.item.figures and self._figures_px() > 0
 
     def _figures_px(self) -> int:
         return _FIGURES_PX if self.item.role == ASSISTANT and not self.item.is_streaming else 0

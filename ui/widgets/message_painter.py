@@ -99,7 +99,7 @@ class MessagePainter:
         rect = QRectF(layout.state_rect).translated(corner)
         mark = QRectF(rect.left(), rect.center().y() - _STATE_ICON_PX / 2, _STATE_ICON_PX, _STATE_ICON_PX)
         paint_icon(painter, mark, "alert-circle-outline", self.theme.color("limit"))
-        self._paint_line(painter, rect.adjusted(_STATE_ICON_PX + 8, 0, 0, 0), layout.item.state_text)
+        self._paint_line(painter, rect.adjusted(_STATE_ICON_PX + 8, 0, -ACTIONS_PX, 0), layout.item.state_text)
 
     def _paint_line(self, painter: QPainter, rect: QRectF, text: str) -> None:
         color: QColor = self.theme.color("muted")

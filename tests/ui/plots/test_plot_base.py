@@ -142,3 +142,9 @@ def test_a_plot_without_readings_is_an_empty_axis(kind, shown):
 def test_plots_share_their_left_edge(kind, store, shown):
     plot = shown(kind, store)
     assert plot.plot_area().left() == pytest.approx(shown(MemoryPlot, store).plot_area().left())
+
+
+def test_lines_are_as_thick_to_the_eye_on_a_dense_screen(store, shown, monkeypatch):
+    plot = shown(SpeedPlot, store)
+    monkeypatch.setattr(plot, "devicePixelRatioF", lambda: 2.0)
+    assert plot._line_pen("text", 1.5).widthF() == 3.0

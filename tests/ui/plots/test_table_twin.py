@@ -91,7 +91,11 @@ def test_a_file_that_cannot_be_written_is_said_in_words(qtbot, store, tmp_path):
 def test_export_asks_for_a_file_without_stopping_the_window(qtbot, store, tmp_path, monkeypatch):
     dialog = opened(qtbot, lambda: memory_table(store))
     asked = []
-    monkeypatch.setattr(QFileDialog, "open", asked.append)
+
+    def open_unseen(dialog):
+        asked.append(dialog)
+
+    monkeypatch.setattr(QFileDialog, "open", open_unseen)
     dialog._on_export()
     path = tmp_path / "chosen.csv"
     asked[0].fileSelected.emit(str(path))

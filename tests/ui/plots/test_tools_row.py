@@ -59,7 +59,11 @@ def test_every_plot_has_its_table(tools, qtbot):
 
 def test_a_menu_entry_exports_its_plot(tools, qtbot, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(QFileDialog, "open", asked.append)
+
+    def open_unseen(dialog):
+        asked.append(dialog)
+
+    monkeypatch.setattr(QFileDialog, "open", open_unseen)
     tools.csv_button.menu().actions()[0].trigger()
     with qtbot.waitSignal(tools.told) as told:
         asked[0].fileSelected.emit(str(tmp_path / "memory.csv"))

@@ -53,9 +53,15 @@ def test_an_answer_has_a_line_for_figures_once_it_ended(style):
 
 
 def test_a_state_line_lies_between_text_and_figures(style):
-    layout = layout_of(style, "text", state_text="stopped")
+    layout = layout_of(style, "text", state_text="stopped", figures="151 tokens/s")
     assert layout.state_rect.top() == 22
     assert layout.figures_rect.top() == layout.state_rect.top() + layout.state_rect.height()
+
+
+def test_a_state_line_without_figures_is_the_copy_buttons_line_too(style):
+    layout = layout_of(style, "text", state_text="stopped")
+    assert layout.figures_rect == layout.state_rect
+    assert layout.height_px == layout_of(style, "text", figures="151 tokens/s").height_px
 
 
 def test_an_answer_that_ended_before_its_first_word_takes_no_text_line(style):

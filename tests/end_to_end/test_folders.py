@@ -1,0 +1,146 @@
+"""The data folder cannot be written, or its disk is full: the window opens, says so, and an answer comes (S-45, S-47)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.program import (
+    SHORT_ANSWER,
+    ChatFile,
+    DrivenProgram,
+    can_mount,
+    small_disk,
+    stretched,
+    wait_for,
+    write_settings,
+)
+
+pytestmark = pytest.mark.drill
+
+NOBODY = 65_534
+# Root may write anywhere, so the program is started as nobody.
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that another user may reach; pytest's own are for one user."""
+    folder = Path(tempfile.mkdtemp(prefix="cutaway-drill-"))
+    folder.chmod(0o755)
+    yield folder
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def prefix() -> tuple[str, ...]:
+    """What stands before the program's command line so that a folder without write permission is one."""
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("root without setpriv: no folder can be made read-only for the program")
+    for part in Path(sys.executable).parents:
+        if not part.stat().st_mode & 0o001:
+            pytest.skip(f"another user may not reach {part}, where the program lies")
+    return AS_NOBODY
+
+
+def give_away(folder: Path, *, file_mode: int, folder_mode: int) -> None:
+    for path in [*folder.rglob("*"), folder]:
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+        path.chmod(folder_mode if path.is_dir() else file_mode)
+
+
+def ask_and_see(program: DrivenProgram, limit_s: float = 30.0) -> str:
+    """Send a prompt and return the answer, which must not be empty."""
+    program.wait_ready()
+    program.ask("send", SHORT_ANSWER)
+    shown = program.wait_answered(stretched(limit_s))["messages"][-1]
+    assert shown["text"]
+    assert shown["state_text"] == ""
+    return shown["text"]
+
+
+def test_a_folder_that_was_never_writable_is_told_and_an_answer_comes(open_folder, prefix):
+    home = open_folder / "home"
+    home.mkdir(mode=0o555)
+    home.chmod(0o555)
+    with DrivenProgram(home, prefix=prefix, changes={"HOME": "/nonexistent"}) as program:
+        state = program.wait(lambda s: s["notices"], "a notice")
+        assert any(f"The folder {home}/" in notice and "cannot be used" in notice for notice in state["notices"])
+        ask_and_see(program)
+        assert program.quit() == 0
+    assert list(home.iterdir()) == []
+
+
+def test_chats_in_a_folder_that_became_read_only_are_shown_and_an_answer_comes(open_folder, prefix):
+    home = open_folder / "home"
+    write_settings(home)
+    give_away(home, file_mode=0o644, folder_mode=0o755)
+    with DrivenProgram(home, prefix=prefix) as program:
+        earlier = ask_and_see(program)
+        assert program.quit() == 0
+    give_away(home, file_mode=0o444, folder_mode=0o555)
+    before = sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*"))
+    with DrivenProgram(home, prefix=prefix) as program:
+        state = program.wait(lambda s: s["notices"], "a notice")
+        assert any("can be read but not" in notice for notice in state["notices"])
+        program.ask("open")
+        assert program.state()["messages"][-1]["text"] == earlier
+        ask_and_see(program)
+        assert program.quit() == 0
+    assert sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*")) == before
+
+
+def fill(folder: Path) -> Path:
+    """Take all the room that is left on a folder's disk."""
+    filler = folder / "filler"
+    with filler.open("ab", buffering=0) as file:
+        for size in (65_536, 4_096, 512, 1):
+            try:
+                while file.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                continue
+    return filler
+
+
+@pytest.mark.skipif(not can_mount(), reason="only root can mount a small disk")
+def test_what_a_full_disk_does_not_take_is_told_and_stored_once_there_is_room(own_home):
+    with small_disk(own_home, 4_096):
+        write_settings(own_home)
+        with DrivenProgram(own_home) as program:
+            first = ask_and_see(program)
+            filler = fill(own_home)
+            program.ask("new")
+            second = ask_and_see(program)
+            program.wait_notice("The disk is full, so new messages are not saved yet.", stretched(10.0))
+            filler.unlink()
+            wait_for(
+                lambda: [m["text"] for m in ChatFile(own_home).messages() if m["role"] == "assistant"]
+                == [first, second],
+                "the new answer is stored",
+                stretched(15.0),
+            )
+            assert program.quit() == 0
+        assert ChatFile(own_home).integrity() == "ok"
+
+
+@pytest.mark.skipif(not can_mount(), reason="only root can mount a small disk")
+def test_a_disk_that_is_full_at_the_start_is_told_and_an_answer_comes(own_home):
+    with small_disk(own_home, 1_024):
+        fill(own_home)
+        with DrivenProgram(own_home) as program:
+            state = program.wait(lambda s: s["notices"], "a notice")
+            assert any("cannot be used: No space left on device" in notice for notice in state["notices"])
+            ask_and_see(program)
+            assert program.quit() == 0
