@@ -175,7 +175,7 @@ def _open_streams() -> None:
     """Speak UTF-8 whatever the locale says; what it cannot hold is replaced, and a closed stream swallows."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the one who started us
-            setattr(sys, name, Path(os.devnull).open("w"))
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open as long as the program runs
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")

@@ -75,7 +75,8 @@ class EngineStatus(QObject):
         match self._context.engine.state:
             case LifeCycle.STARTING | LifeCycle.LOADING:
                 if self._progress > 0:
-                    return _("Loading the model, {percent}").format(percent=f"{self._progress:.0%}".replace("%", f"{NBSP}%"))
+                    percent = f"{self._progress * 100:.0f}{NBSP}%"
+                    return _("Loading the model, {percent}").format(percent=percent)
                 return _("Starting the engine")
             case LifeCycle.STOPPING:
                 return _("Ending the engine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -13,7 +14,7 @@ TEXT = "plain, żółć, 模型, 😀👩‍👩‍👧‍👦 e\u0301, \u200f �
 
 def cut(data: bytes, points: list[int]) -> list[bytes]:
     edges = [0, *sorted(points), len(data)]
-    return [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [data[a:b] for a, b in itertools.pairwise(edges)]
 
 
 def stream(pieces: list[bytes], stop: tuple[str, ...] = ()) -> tuple[list[str], list[int], Detokenizer]:

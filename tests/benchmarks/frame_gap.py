@@ -11,16 +11,18 @@ from collections.abc import Iterator
 
 from tests.benchmarks.measure import Bench, Figures, spread, tell
 
-_ANSWER_TOKENS = 320
+_ANSWER_TOKENS, _QUICK_ANSWER_TOKENS = 320, 24
 _PAIRS, _QUICK_PAIRS = 6, 1
 
 
 def measure(bench: Bench) -> Figures:
     """Return gaps in milliseconds with plots open and closed, speeds in tokens/s, and the ratio of the speeds."""
-    return bench.child("frame_gap", bench.pick(_PAIRS, _QUICK_PAIRS))
+    return bench.child(
+        "frame_gap", bench.pick(_PAIRS, _QUICK_PAIRS), bench.pick(_ANSWER_TOKENS, _QUICK_ANSWER_TOKENS)
+    )
 
 
-def _child(pairs: int) -> None:
+def _child(pairs: int, answer_tokens: int) -> None:
     from tests.benchmarks import window
 
     gaps_ms: dict[str, list[float]] = {"open": [], "closed": []}
@@ -29,7 +31,7 @@ def _child(pairs: int) -> None:
     def scenario(stage: window.Stage) -> Iterator[window.Wait]:
         timer = window.GapTimer(stage.program)
         yield stage.is_ready
-        stage.fix_params(_ANSWER_TOKENS)
+        stage.fix_params(answer_tokens)
         stage.fold(False)
         yield from stage.answer()  # warms the model, the fonts and the plots
         for number in range(2 * pairs):
@@ -53,4 +55,4 @@ def _child(pairs: int) -> None:
 if __name__ == "__main__":
     import sys
 
-    _child(int(sys.argv[1]))
+    _child(int(sys.argv[1]), int(sys.argv[2]))

@@ -17,13 +17,15 @@ from backends import protocol
 from tests.benchmarks.measure import Bench, Figures, spread, tell
 from ui.widgets.message_view import MessageView
 
-_ANSWER_TOKENS = 300
+_ANSWER_TOKENS, _QUICK_ANSWER_TOKENS = 300, 24
 _ANSWERS, _QUICK_ANSWERS = 6, 1
 
 
 def measure(bench: Bench) -> Figures:
     """Return median, p99 and worst in milliseconds over every token that has text."""
-    return bench.child("token_to_paint", bench.pick(_ANSWERS, _QUICK_ANSWERS))
+    return bench.child(
+        "token_to_paint", bench.pick(_ANSWERS, _QUICK_ANSWERS), bench.pick(_ANSWER_TOKENS, _QUICK_ANSWER_TOKENS)
+    )
 
 
 class TokenWatch:
@@ -74,7 +76,7 @@ class TokenWatch:
         MessageView.paintEvent = paint_watched  # type: ignore[method-assign]
 
 
-def _child(answers: int) -> None:
+def _child(answers: int, answer_tokens: int) -> None:
     from tests.benchmarks import window
 
     watch = TokenWatch()
@@ -92,7 +94,7 @@ def _child(answers: int) -> None:
         stage.program._bridge.text_appended.connect(watch.on_text_appended)
         yield stage.is_ready
         stage.fold(False)
-        stage.fix_params(_ANSWER_TOKENS)
+        stage.fix_params(answer_tokens)
         for _number in range(answers):
             yield from stage.answer()
             yield 0.3
@@ -105,4 +107,4 @@ def _child(answers: int) -> None:
 if __name__ == "__main__":
     import sys
 
-    _child(int(sys.argv[1]))
+    _child(int(sys.argv[1]), int(sys.argv[2]))

@@ -4,7 +4,7 @@ Every state of the window in light and dark at 100 % and 200 %. Each theme and s
 own, since Qt reads the scale once. States that show figures run the starter model; all others run scripts. One more
 picture is of the real program under a real window system, where Xvfb is installed.
 
-    python tests/helpers/screenshots.py [--themes dark] [--scales 1] [state ...]
+    python tests/helpers/screenshots.py [--theme dark] [--scale 1] [state ...]
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def with_chats(context: AppContext, count: int = len(TITLES)) -> AppContext:
 def starter() -> AppContext:
     """Return a context with the starter model and the same dice every time."""
     context = build_context()
-    context.settings.change(seed=4, max_tokens=400, context_tokens=8192)
+    context.settings.change(seed=4, max_tokens=100, context_tokens=8192)
     return context
 
 
@@ -141,10 +141,11 @@ def mid_answer(_folder: Path) -> Iterator[Program]:
     wait_ready(program)
     ask(program, "Explain in two sentences why the sky is blue.")
     wait_for(lambda: not program.window.chats.chat._session.is_waiting)
+    context.settings.change(max_tokens=None)
     wait(1.5)
     ask(program, "Write a long story about a lighthouse keeper and the sea.")
     view = program.window.chats.chat.view
-    wait_for(lambda: len(view.items) == 4 and len(view.items[-1].text) > 500)
+    wait_for(lambda: len(view.items) == 4 and len(view.items[-1].text) > 400)
     yield program
 
 
@@ -379,8 +380,8 @@ def main() -> int:
     """Draw what was asked for, everything without a wish; returns how many failed."""
     parser = argparse.ArgumentParser(description="Draw the window in every state.")
     parser.add_argument("states", nargs="*", choices=[[], "real_window", *(state.__name__ for state in STATES)])
-    parser.add_argument("--themes", nargs="+", default=["dark", "light"])
-    parser.add_argument("--scales", nargs="+", default=["1", "2"])
+    parser.add_argument("--theme", action="append", choices=["dark", "light"])
+    parser.add_argument("--scale", action="append", choices=["1", "1.5", "2", "3"])
     parser.add_argument("--child", nargs=2, metavar=("THEME", "SCALE"), help=argparse.SUPPRESS)
     parser.add_argument("--grab", metavar="FILE", help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -391,8 +392,8 @@ def main() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     failed = 0
     if not asked.states or set(asked.states) != {"real_window"}:
-        for theme in asked.themes:
-            for scale in asked.scales:
+        for theme in asked.theme or ("dark", "light"):
+            for scale in asked.scale or ("1", "2"):
                 environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QT_SCALE_FACTOR": scale}
                 command = [sys.executable, __file__, "--child", theme, scale]
                 command += [name for name in asked.states if name != "real_window"]
