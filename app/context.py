@@ -21,6 +21,7 @@ from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
 from app.errors import AppError, Words
 from app.i18n import use_language
 from app.log import new_worker_log, trim_worker_log
+from app.models.fit import kv_bytes_per_token
 from app.models.library import Library, ModelEntry
 from app.paths import Paths, install_folder, open_paths
 from app.settings import SettingsStore
@@ -130,7 +131,9 @@ class AppContext:
             case protocol.StepDone():
                 self.telemetry.record_step(event)
             case protocol.ModelLoaded():
-                self.telemetry.model_loaded(event)
+                header = self.engine.header
+                predicted = kv_bytes_per_token(header, event.kv_type) if header is not None else None
+                self.telemetry.model_loaded(event, predicted)
             case EngineDied():
                 self.telemetry.engine_gone()
         with self._lock:

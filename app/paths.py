@@ -88,7 +88,8 @@ def _asked_folders(environment: Mapping[str, str]) -> dict[str, Path]:
     if home:
         # absolute, since the worker and a file dialog may have another current folder
         root = Path(os.path.abspath(os.path.expanduser(home)))  # noqa: PTH100, PTH111
-        return {name: root / name for name in ("data", "config", "cache", "logs", "models")}
+        folders = {name: root / name for name in ("data", "config", "cache", "logs")}
+        return {**folders, "models": folders["data"] / "models"}
     places = platformdirs.PlatformDirs(_APP_NAME, appauthor=False)
     data = Path(places.user_data_dir)
     folders = {

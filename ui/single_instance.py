@@ -67,7 +67,7 @@ class SingleInstance(QObject):
         socket.deleteLater()
         try:
             files = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):  # nonsense, however deep
             return
         if isinstance(files, list):
             self.files_handed_over.emit([file for file in files if isinstance(file, str)])

@@ -5,15 +5,21 @@ Imported after the first paint: the plotting library takes longer to load than t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.context import AppContext
 from app.engines.supervisor import EngineEvent
 from app.i18n import _
+from app.models.fit import kv_bytes_per_token, weights_bytes
 from app.units import count_text
 from backends import protocol
 from ui.bridge import Bridge
 from ui.theme import Theme
+
+if TYPE_CHECKING:
+    from ui.plots.estimate_table import EstimateRow
 
 
 class WindowPlots(QObject):
@@ -35,6 +41,7 @@ class WindowPlots(QObject):
         from ui.panels.inspect_panel import InspectPanel
         from ui.plots.redraw import RedrawTimer
 
+        self._context = context
         self._timer = RedrawTimer(self)
         self.panel = CutawayPanel(context.telemetry, self._timer)
         self.inspect = InspectPanel(context.telemetry, self._timer)
@@ -69,4 +76,21 @@ class WindowPlots(QObject):
                     _("context {tokens} tokens").format(tokens=count_text(event.context_tokens)),
                 )
                 self.inspect.set_facts(" · ".join(fact for fact in facts if fact))
+                self.inspect.set_estimate(self._estimate(event))
         self._timer.wake()
+
+    def _estimate(self, loaded: protocol.ModelLoaded) -> list[EstimateRow]:
+        """Return what the file's header let expect beside what the engine's buffers take."""
+        from ui.plots.estimate_table import EstimateRow
+
+        header = self._context.engine.header
+        if header is None:
+            return []
+        per_token = kv_bytes_per_token(header, loaded.kv_type)
+        predicted_kv = per_token * loaded.context_tokens if per_token is not None else None
+        source = _("Predicted from the file's header.")
+        return [
+            EstimateRow(_("weights"), weights_bytes(header), loaded.memory.weights_bytes, source),
+            EstimateRow(_("KV cache"), predicted_kv, loaded.memory.kv_reserved_bytes, source),
+            EstimateRow(_("compute"), None, loaded.memory.compute_bytes, _("Not predicted yet.")),
+        ]

@@ -165,9 +165,10 @@ class ChatSession:
             if answer is None:
                 return
             answer.is_stopped = True
-            if answer.is_sent:
-                self._services.engine.stop_request(answer.request_id)
-                return
+            is_sent = answer.is_sent
+        if is_sent:  # not under the lock: the engine hands its events on under its own
+            self._services.engine.stop_request(answer.request_id)
+            return
         self._end_answer(MessageState.STOPPED, None, protocol.StopReason.ABORTED)
 
     def rename(self, title: str) -> None:
@@ -183,9 +184,9 @@ class ChatSession:
 
     def close(self) -> None:
         """Keep what the answer under way has said so far, and forget it."""
-        with self._lock:
-            if self._answer is not None:
-                self._services.engine.stop_request(self._answer.request_id)
+        answer = self._answer
+        if answer is not None:
+            self._services.engine.stop_request(answer.request_id)
         self._end_answer(MessageState.INTERRUPTED, None, None)
 
     # -------------------------------------------------------------------------------- composer thread
@@ -212,7 +213,12 @@ class ChatSession:
             params = self._params()
             answer.message = replace(answer.message, tokenizer_hash=loaded.tokenizer_hash)
             generate = protocol.Generate(request_id=answer.request_id, prompt=prompt, params=params)
-            answer.is_sent = self._services.engine.send(generate)
+        is_sent = self._services.engine.send(generate)
+        with self._lock:
+            answer.is_sent = is_sent
+            is_over = self._answer is not answer or answer.is_stopped
+        if is_sent and is_over:  # Stop or close came between the two
+            self._services.engine.stop_request(answer.request_id)
 
     def _dialogue(self) -> list[Message]:
         """Return the messages that precede the answer under way."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.models.gguf_header import HeaderError, read_header
+from app.models.gguf_header import GgufHeader, HeaderError, read_header
 from backends import protocol
 from backends.client import ClientEvent, EngineClient, EngineDied, WorkerCommand, bundled_worker
 from backends.errors import ErrorCode
@@ -75,12 +75,14 @@ class EngineSupervisor:
         loaded: what the engine said when it was ready; None before and after.
         died: how the last engine ended; None while none has.
         request: what was last asked to load; what restart() repeats.
+        header: the header of its file; None for an engine without one.
     """
 
     def __init__(self, open_log: OpenLog, on_event: OnEngineEvent, command: WorkerCommand | None = None) -> None:
         self.loaded: protocol.ModelLoaded | None = None
         self.died: EngineDied | None = None
         self.request: LoadRequest | None = None
+        self.header: GgufHeader | None = None
         self._open_log = open_log
         self._on_event = on_event
         self._command = command or bundled_worker()
@@ -179,10 +181,11 @@ class EngineSupervisor:
     def _start(self, request: LoadRequest, previous: EngineClient | None) -> None:
         """End the previous worker (two models at once may not fit), check the file, start the new one."""
         _end_client(previous)
-        failure = _header_failure(request)
+        header, failure = _checked_header(request)
         with self._lock:
             if self.request is not request or self._ended.is_set():
                 return
+            self.header = header
             if failure is not None:
                 self._set_state(LifeCycle.DEAD)
                 self._on_event(failure)
@@ -286,12 +289,12 @@ def _end_client(client: EngineClient | None) -> None:
         client.join(END_PATIENCE_S)
 
 
-def _header_failure(request: LoadRequest) -> protocol.EngineFailed | None:
-    """Return why the file must not reach an engine, or None (trust.md S-02)."""
+def _checked_header(request: LoadRequest) -> tuple[GgufHeader | None, protocol.EngineFailed | None]:
+    """Return the file's header, or why the file must not reach an engine (trust.md S-02)."""
     if request.backend != "llama_cpp":
-        return None
+        return None, None
     try:
-        read_header(Path(request.path))
+        return read_header(Path(request.path)), None
     except HeaderError as error:
-        return protocol.EngineFailed(code=error.code, parameters={"path": request.path, "detail": str(error)})
-    return None
+        parameters: dict[str, str | int | float] = {"path": request.path, "detail": str(error)}
+        return None, protocol.EngineFailed(code=error.code, parameters=parameters)

@@ -84,6 +84,7 @@ class TelemetryStore:
         self._reading = Series(_READING_MARKS, READING_FIELDS)
         self._speed = WritingSpeed()
         self._loaded: protocol.ModelLoaded | None = None
+        self._predicted_per_token: float | None = None
         self._floors: tuple[int, int] | None = None
         self._load_reads: deque[tuple[float, protocol.MemoryRead]] = deque(maxlen=_LOAD_READINGS)
         self._read: protocol.MemoryRead | None = None
@@ -119,10 +120,16 @@ class TelemetryStore:
                 values = (stats.duration_s, stats.prefill_tokens / stats.duration_s, stats.prefill_tokens)
                 self._reading.append(began_s, values)
 
-    def model_loaded(self, loaded: protocol.ModelLoaded) -> None:
-        """Take the owners of the memory; the readings of the load are split again, now that they are known."""
+    def model_loaded(self, loaded: protocol.ModelLoaded, predicted_kv_bytes_per_token: float | None = None) -> None:
+        """Take the owners of the memory; the readings of the load are split again, now that they are known.
+
+        Args:
+            loaded: what the engine said.
+            predicted_kv_bytes_per_token: what the file's header lets expect; None when it does not tell.
+        """
         with self._lock:
             self._loaded = loaded
+            self._predicted_per_token = predicted_kv_bytes_per_token
             self._stats = None
             self._speed.clear()
             if self._load_reads:
@@ -269,7 +276,7 @@ class TelemetryStore:
 
     def _append_kv(self, time_s: float, stats: protocol.StepStats | None) -> None:
         used, tokens = (stats.kv_used_bytes, stats.kv_used_tokens) if stats else (0, 0)
-        per_token = self._loaded.kv_bytes_per_token if self._loaded else 0.0
+        per_token = self._predicted_per_token
         predicted = tokens * per_token if per_token else math.nan
         reserved = self._loaded.memory.kv_reserved_bytes if self._loaded else math.nan
         self._kv.append(time_s, (used, predicted, reserved, tokens))

@@ -14,8 +14,14 @@ from PySide6.QtWidgets import QApplication
 from app.context import AppContext, build_context
 from app.models.library import LibraryError, ModelEntry
 from backends.echo_engine import EchoScript
+from backends.protocol import LifeCycle
 from tests.helpers.engine_client import write_script
 from ui.main import Program
+from ui.main_window import MainWindow
+from ui.models.chat_list_model import CHAT_ID_ROLE
+from ui.panels.chat_panel import ChatPanel
+from ui.panels.chat_screen import ChatScreen
+from ui.widgets.prompt_edit import PromptEdit
 
 ANSWER = "A big buffer is reserved for the longest answer that might come."
 
@@ -57,7 +63,9 @@ def entry_for(path: Path, name: str = "", **fields: object) -> ModelEntry:
 
 def script_entry(folder: Path, name: str = "Echo", script: EchoScript | None = None, **fields: object) -> ModelEntry:
     """Write a script and return its entry."""
-    return entry_for(write_script(folder / f"{name.replace('/', '_')}.json", script or EchoScript(ANSWER)), name, **fields)
+    return entry_for(
+        write_script(folder / f"{name.replace('/', '_')}.json", script or EchoScript(ANSWER)), name, **fields
+    )
 
 
 def echo_context(entries: Sequence[ModelEntry]) -> AppContext:
@@ -68,18 +76,76 @@ def echo_context(entries: Sequence[ModelEntry]) -> AppContext:
     return context
 
 
-def open_program(context: AppContext, files: Sequence[str] = ()) -> Program:
-    """Show the window as the program does; the caller waits for `window.plots` and closes it with close_program."""
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
-    program = Program(app, context, list(files))
-    program.start()
-    return program
+class OpenWindow:
+    """A program whose window is shown, and shorthands for its parts.
 
+    Attributes:
+        program: the program.
+        context: its parts.
+    """
 
-def close_program(program: Program) -> None:
-    """Close the window as a person does and end what it started."""
-    program.window.close()
-    program.close()
-    program.window.deleteLater()
-    program.deleteLater()
+    def __init__(self, context: AppContext, files: Sequence[str] = ()) -> None:
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        self.context = context
+        self.program = Program(app, context, list(files))
+        self._is_closed = False
+        self.program.start()
+
+    @property
+    def window(self) -> MainWindow:
+        """The window."""
+        return self.program.window
+
+    @property
+    def chats(self) -> ChatScreen:
+        """The chat screen."""
+        return self.window.chats
+
+    @property
+    def chat(self) -> ChatPanel:
+        """The chat that is open."""
+        return self.window.chats.chat
+
+    @property
+    def prompt(self) -> PromptEdit:
+        """Where a prompt is written."""
+        return self.chat.composer.prompt
+
+    @property
+    def texts(self) -> list[str]:
+        """The messages that are shown."""
+        return [item.text for item in self.chat.view.items]
+
+    @property
+    def titles(self) -> list[str]:
+        """The chats in the list, from top to bottom."""
+        model = self.chats.list.model
+        return [model.index(row).data() for row in range(model.rowCount())]
+
+    def chat_id(self, row: int = 0) -> int:
+        """Return the id of a chat of the list."""
+        found: int = self.chats.list.model.index(row).data(CHAT_ID_ROLE)
+        return found
+
+    def has_plots(self) -> bool:
+        """Say whether everything that comes after the first paint is there."""
+        return self.window.plots is not None
+
+    def is_ready(self) -> bool:
+        """Say whether the model is loaded, nothing is asked of it, and the window has heard of both."""
+        return self.has_plots() and self.context.engine.state is LifeCycle.READY and not self.chats.status.line
+
+    def is_idle(self) -> bool:
+        """Say whether no answer is under way in the chat that is open, and the window has heard of it."""
+        return bool(self.chat.view.items) and not any(item.is_streaming for item in self.chat.view.items)
+
+    def close(self) -> None:
+        """Close the window as a person does and end what it started; once is enough."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.window.close()
+        self.program.close()
+        self.window.deleteLater()
+        self.program.deleteLater()

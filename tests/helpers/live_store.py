@@ -50,7 +50,7 @@ def filled_store() -> TelemetryStore:
     """Return the store of the module's story."""
     store = TelemetryStore()
     memory(store, 0.0, 40, LifeCycle.LOADING)
-    store.model_loaded(LOADED)
+    store.model_loaded(LOADED, LOADED.kv_bytes_per_token)
     memory(store, 1.0, 412)
     memory(store, 2.0, 412)
     read_prompt(store, 3.0, 1.0, tokens=160, held=160)

@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -34,8 +33,7 @@ from app.errors import Words  # noqa: E402
 from app.models.library import Library, ModelEntry  # noqa: E402
 from backends.echo_engine import EchoScript, Fault  # noqa: E402
 from backends.protocol import LifeCycle  # noqa: E402
-from tests.helpers.echo_window import EchoLibrary, close_program, echo_context, open_program, script_entry  # noqa: E402
-from ui.main import Program  # noqa: E402
+from tests.helpers.echo_window import EchoLibrary, OpenWindow, echo_context, script_entry  # noqa: E402
 from ui.notifications import NoticeLevel  # noqa: E402
 
 OUT = ROOT / "build" / "screenshots"
@@ -48,7 +46,13 @@ ANSWER = (
     "when the last one is full, so at most 15 slots are ever wasted, and two chats that start with the same words can "
     "point at the same blocks."
 )
-TITLES = ("How paging saves memory", "Contract summary", "Regex for log lines", "Trip to Kraków", "Unit tests for parser")
+TITLES = (
+    "How paging saves memory",
+    "Contract summary",
+    "Regex for log lines",
+    "Trip to Kraków",
+    "Unit tests for parser",
+)
 
 
 # ------------------------------------------------------------------------------------------ waiting
@@ -70,22 +74,17 @@ def wait_for(is_so: Callable[[], bool]) -> None:
         wait(0.03)
 
 
-def wait_ready(program: Program) -> None:
+def wait_ready(program: OpenWindow) -> None:
     """Wait until the model is loaded."""
-    wait_for(lambda: program.window.plots is not None)
-    wait_for(lambda: program.window.chats.status.line == "" and engine_state(program) is LifeCycle.READY)
-
-
-def engine_state(program: Program) -> LifeCycle:
-    """Return where the engine stands."""
-    state: LifeCycle = program.window.chats.status._context.engine.state
-    return state
+    wait_for(program.is_ready)
 
 
 # ------------------------------------------------------------------------------------------ contexts
 
 
-def scripted(folder: Path, script: EchoScript, name: str = "SmolLM2-135M-Instruct", origin: str = "starter") -> AppContext:
+def scripted(
+    folder: Path, script: EchoScript, name: str = "SmolLM2-135M-Instruct", origin: str = "starter"
+) -> AppContext:
     """Return a context whose one model is a script that goes by this name."""
     memory = {"weights_bytes": 91 * 2**20, "kv_reserved_bytes": 180 * 2**20, "compute_bytes": 97 * 2**20}
     script = replace_struct(script, memory=replace_struct(script.memory, **memory), context_tokens=8192)
@@ -102,7 +101,9 @@ def replace_struct(struct: object, **changes: object) -> object:
 def with_chats(context: AppContext, count: int = len(TITLES)) -> AppContext:
     """Store some chats, the first title newest."""
     for number in reversed(range(count)):
-        chat = context.store.add_chat(TITLES[number % len(TITLES)] + (f", part {number}" if number >= len(TITLES) else ""))
+        chat = context.store.add_chat(
+            TITLES[number % len(TITLES)] + (f", part {number}" if number >= len(TITLES) else "")
+        )
         context.store.add_message(chat.chat_id, None, Role.USER, QUESTION)
     return context
 
@@ -117,81 +118,107 @@ def starter() -> AppContext:
 # ------------------------------------------------------------------------------------------ states
 
 
-def first_run(_folder: Path) -> Iterator[Program]:
+def first_run(_folder: Path) -> Iterator[OpenWindow]:
     """The first start, the starter model ready."""
-    program = open_program(build_context())
+    program = OpenWindow(build_context())
     wait_ready(program)
     yield program
 
 
-def finished(folder: Path) -> Iterator[Program]:
+def finished(folder: Path) -> Iterator[OpenWindow]:
     """An answer with its figures."""
-    program = open_program(with_chats(scripted(folder, EchoScript(ANSWER, token_s=0.002, prefill_s=0.09))))
+    program = OpenWindow(with_chats(scripted(folder, EchoScript(ANSWER, token_s=0.002, prefill_s=0.09))))
     wait_ready(program)
     ask(program, QUESTION)
-    wait_for(lambda: not program.window.chats.chat._session.is_waiting)
+    wait_for(program.is_idle)
     yield program
 
 
-def mid_answer(_folder: Path) -> Iterator[Program]:
+def mid_answer(_folder: Path) -> Iterator[OpenWindow]:
     """The starter model writing, the cutaway panel beside it."""
     context = with_chats(starter())
     context.settings.change(panel_folded=False)
-    program = open_program(context)
+    program = OpenWindow(context)
     wait_ready(program)
     ask(program, "Explain in two sentences why the sky is blue.")
-    wait_for(lambda: not program.window.chats.chat._session.is_waiting)
+    wait_for(program.is_idle)
     context.settings.change(max_tokens=None)
     wait(1.5)
     ask(program, "Write a long story about a lighthouse keeper and the sea.")
-    view = program.window.chats.chat.view
+    view = program.chat.view
     wait_for(lambda: len(view.items) == 4 and len(view.items[-1].text) > 400)
     yield program
 
 
-def dead_engine(folder: Path) -> Iterator[Program]:
+def dead_engine(folder: Path) -> Iterator[OpenWindow]:
     """The engine was killed in the middle of an answer."""
     script = EchoScript(ANSWER, token_s=0.001, fault=Fault("decode", "kill", 180))
-    program = open_program(with_chats(scripted(folder, script)))
+    program = OpenWindow(with_chats(scripted(folder, script)))
     wait_ready(program)
     ask(program, QUESTION)
-    wait_for(lambda: engine_state(program) is LifeCycle.DEAD)
-    wait_for(lambda: bool(program.window.chats.chat.notices.keys))
+    wait_for(lambda: program.context.engine.state is LifeCycle.DEAD)
+    wait_for(lambda: bool(program.chat.notices.keys))
     yield program
 
 
-def no_model(_folder: Path) -> Iterator[Program]:
+def no_model(_folder: Path) -> Iterator[OpenWindow]:
     """No model anywhere."""
-    program = open_program(echo_context([]))
-    wait_for(lambda: program.window.plots is not None)
+    program = OpenWindow(echo_context([]))
+    wait_for(program.has_plots)
     yield program
 
 
-def loading(folder: Path) -> Iterator[Program]:
+def loading(folder: Path) -> Iterator[OpenWindow]:
     """A model being loaded, a prompt written meanwhile."""
-    program = open_program(scripted(folder, EchoScript(ANSWER, load_s=30.0)))
-    wait_for(lambda: "%" in program.window.chats.status.line)
-    program.window.chats.chat.composer.prompt.set_text("A question that waits for the model")
+    program = OpenWindow(scripted(folder, EchoScript(ANSWER, load_s=30.0)))
+    wait_for(lambda: "%" in program.chats.status.line)
+    program.chat.composer.prompt.set_text("A question that waits for the model")
     yield program
 
 
-def models(folder: Path) -> Iterator[Program]:
+def models(folder: Path) -> Iterator[OpenWindow]:
     """The library: the starter, models of a person's own, and a file that is gone."""
     context = build_context()
     invented = (
-        ModelEntry("q:Q4_K_M", "Qwen3-8B", folder / "Qwen3-8B-Q4_K_M.gguf", "Q4_K_M", "qwen3", 5_030_000_000, 8_190_000_000, 40_960),
-        ModelEntry("l:Q5_K_M", "Llama-3.1-8B-Instruct", folder / "Llama-3.1-8B-Q5_K_M.gguf", "Q5_K_M", "llama", 5_730_000_000, 8_030_000_000, 131_072),
-        ModelEntry("g:Q3_K_M", "Gemma-3-12B", folder / "gemma-3-12b-Q3_K_M.gguf", "", "", 0, fault="The file is not there any more."),
+        ModelEntry(
+            "q:Q4_K_M",
+            "Qwen3-8B",
+            folder / "Qwen3-8B-Q4_K_M.gguf",
+            "Q4_K_M",
+            "qwen3",
+            5_030_000_000,
+            8_190_000_000,
+            40_960,
+        ),
+        ModelEntry(
+            "l:Q5_K_M",
+            "Llama-3.1-8B-Instruct",
+            folder / "Llama-3.1-8B-Q5_K_M.gguf",
+            "Q5_K_M",
+            "llama",
+            5_730_000_000,
+            8_030_000_000,
+            131_072,
+        ),
+        ModelEntry(
+            "g:Q3_K_M",
+            "Gemma-3-12B",
+            folder / "gemma-3-12b-Q3_K_M.gguf",
+            "",
+            "",
+            0,
+            fault="The file is not there any more.",
+        ),
     )
     library = Library(context.paths.data, ROOT)
     context.library = EchoLibrary([*library.entries(), *invented])
-    program = open_program(context)
+    program = OpenWindow(context)
     wait_ready(program)
     program.window.show_screen("models")
     yield program
 
 
-def inspect(folder: Path) -> Iterator[Program]:
+def inspect(folder: Path) -> Iterator[OpenWindow]:
     """The plots at full size while the starter model writes."""
     for program in mid_answer(folder):
         program.window.show_screen("inspect")
@@ -199,41 +226,49 @@ def inspect(folder: Path) -> Iterator[Program]:
         yield program
 
 
-def settings(_folder: Path) -> Iterator[Program]:
+def settings(_folder: Path) -> Iterator[OpenWindow]:
     """The settings."""
-    program = open_program(echo_context([]))
-    wait_for(lambda: program.window.plots is not None)
+    program = OpenWindow(echo_context([]))
+    wait_for(program.has_plots)
     program.window.show_screen("settings")
     yield program
 
 
-def compare(_folder: Path) -> Iterator[Program]:
+def compare(_folder: Path) -> Iterator[OpenWindow]:
     """The screen that is not there yet."""
-    program = open_program(echo_context([]))
-    wait_for(lambda: program.window.plots is not None)
+    program = OpenWindow(echo_context([]))
+    wait_for(program.has_plots)
     program.window.show_screen("compare")
     yield program
 
 
-def notices(folder: Path) -> Iterator[Program]:
+def notices(folder: Path) -> Iterator[OpenWindow]:
     """More notices than fit, over an answer."""
     for program in finished(folder):
         tell = program.window.tell
-        tell("gpu", Words("The GPU was asked for, but the model runs on the CPU.", "Answers are the same, only slower."))
+        tell(
+            "gpu", Words("The GPU was asked for, but the model runs on the CPU.", "Answers are the same, only slower.")
+        )
         tell("plots", Words("The table was saved as memory.csv."), NoticeLevel.FACT)
-        tell("store", Words("The chats cannot be written: the disk is full.", "Free some room; what you write is kept in memory."), NoticeLevel.ERROR)
+        tell(
+            "store",
+            Words(
+                "The chats cannot be written: the disk is full.", "Free some room; what you write is kept in memory."
+            ),
+            NoticeLevel.ERROR,
+        )
         tell("context", Words("A longer context was asked for than this model can use; the model's own is in use."))
         yield program
 
 
-def narrow(folder: Path) -> Iterator[Program]:
+def narrow(folder: Path) -> Iterator[OpenWindow]:
     """The smallest window."""
     for program in finished(folder):
         program.window.resize(*NARROW)
         yield program
 
 
-def narrow_cutaway(folder: Path) -> Iterator[Program]:
+def narrow_cutaway(folder: Path) -> Iterator[OpenWindow]:
     """The smallest window with the cutaway panel."""
     for program in finished(folder):
         program.window.resize(*NARROW)
@@ -242,7 +277,7 @@ def narrow_cutaway(folder: Path) -> Iterator[Program]:
         yield program
 
 
-def narrow_inspect(folder: Path) -> Iterator[Program]:
+def narrow_inspect(folder: Path) -> Iterator[OpenWindow]:
     """Inspect in the smallest window."""
     for program in finished(folder):
         program.window.resize(*NARROW)
@@ -251,32 +286,24 @@ def narrow_inspect(folder: Path) -> Iterator[Program]:
         yield program
 
 
-def many_chats(folder: Path) -> Iterator[Program]:
+def many_chats(folder: Path) -> Iterator[OpenWindow]:
     """A long list of chats, one just deleted."""
-    program = open_program(with_chats(scripted(folder, EchoScript(ANSWER)), 60))
+    program = OpenWindow(with_chats(scripted(folder, EchoScript(ANSWER)), 60))
     wait_ready(program)
-    chats = program.window.chats
-    chats.open_chat(chats.list.model.index(0).data(chat_id_role()))
-    chats.delete_chat(chats.list.model.index(2).data(chat_id_role()))
+    program.chats.open_chat(program.chat_id(0))
+    program.chats.delete_chat(program.chat_id(2))
     yield program
 
 
-def chat_id_role() -> int:
-    """Return the role of a chat's id in the list."""
-    from ui.models.chat_list_model import CHAT_ID_ROLE
-
-    return CHAT_ID_ROLE
-
-
-STATES: tuple[Callable[[Path], Iterator[Program]], ...] = (
+STATES: tuple[Callable[[Path], Iterator[OpenWindow]], ...] = (
     *(first_run, mid_answer, finished, dead_engine, no_model, loading, models, inspect, compare, settings, notices),
     *(narrow, narrow_cutaway, narrow_inspect, many_chats),
 )
 
 
-def ask(program: Program, text: str) -> None:
+def ask(program: OpenWindow, text: str) -> None:
     """Write a prompt and send it."""
-    composer = program.window.chats.chat.composer
+    composer = program.chat.composer
     composer.prompt.set_text(text)
     composer.prompt.send_requested.emit()
 
@@ -284,7 +311,7 @@ def ask(program: Program, text: str) -> None:
 # ------------------------------------------------------------------------------------------ pictures
 
 
-def draw(state: Callable[[Path], Iterator[Program]], theme: str, path: Path) -> None:
+def draw(state: Callable[[Path], Iterator[OpenWindow]], theme: str, path: Path) -> None:
     """Bring the window into a state and save its picture."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CUTAWAY_HOME"] = folder
@@ -297,9 +324,9 @@ def draw(state: Callable[[Path], Iterator[Program]], theme: str, path: Path) -> 
             wait(0.4)
             if not program.window.grab().save(str(path)):
                 raise OSError(f"{path} could not be written")
-            program.window.chats.chat.stop()
+            program.chat.stop()
         finally:
-            close_program(program)
+            program.close()
             QApplication.sendPostedEvents()
 
 

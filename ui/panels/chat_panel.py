@@ -33,6 +33,7 @@ from ui.widgets.labels import ElidedLabel
 from ui.widgets.message_view import MessageView
 
 _MARGIN_PX = 28
+_TITLE_PX = 140  # what the chip leaves to the title in a narrow window
 _COLUMN_PX = 760
 
 
@@ -77,6 +78,7 @@ class ChatPanel(QWidget):
         self.set_theme(theme)
 
     def _build(self) -> None:
+        self._title.setMinimumWidth(_TITLE_PX)
         self._fold.setToolTip(tooltip_for(ActionId.FOLD_PANEL))
         self._fold.setAccessibleName(_("Show or hide the cutaway panel"))
         self._fold.setAutoRaise(True)

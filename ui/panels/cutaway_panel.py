@@ -179,7 +179,7 @@ class CutawayPanel(QWidget):
         figures = QHBoxLayout()
         figures.setSpacing(8)
         self._speed, self._kv, self._memory = LiveFigure(), LiveFigure(), LiveFigure()
-        for figure, share in ((self._speed, 4), (self._kv, 3), (self._memory, 3)):  # "tokens/s" is the longest unit
+        for figure, share in ((self._speed, 11), (self._kv, 9), (self._memory, 9)):  # "tokens/s" is the longest unit
             figures.addWidget(figure, share)
         column.addLayout(figures)
         column.addWidget(self.plots[0], 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -232,3 +233,20 @@ def test_messages_of_an_answer_under_way_hold_all_it_has_said(talk) -> None:
     assert len(talk.session.messages()[-1].text) >= 5
     talk.session.stop()
     talk.finished()
+
+
+def test_stop_never_waits_for_an_event_that_waits_for_it(talk, monkeypatch) -> None:
+    # The supervisor hands events on under its own lock, which Stop needs: the session must not hold its lock meanwhile.
+    record = talk.context.telemetry.record_step
+
+    def slow_record(done: protocol.StepDone) -> None:
+        time.sleep(0.005)
+        record(done)
+
+    monkeypatch.setattr(talk.context.telemetry, "record_step", slow_record)
+    talk.load(EchoScript(answer="x" * 1000, token_s=0.001))
+    for number in range(1, 6):
+        talk.session.send("go")
+        talk.wait(TextAppended, count=len(talk.of(TextAppended)) + 3)
+        talk.session.stop()
+        assert talk.finished(number).message.state is MessageState.STOPPED

@@ -21,7 +21,7 @@ def store():
     store.record_memory(MemoryRead(read_s=10.0, anonymous_bytes=1024, state=LifeCycle.LOADING))
     split = MemorySplit(weights_bytes=1024, kv_reserved_bytes=4096)
     loaded = ModelLoaded(backend="echo", model_path="m", context_tokens=8, kv_bytes_per_token=2.5, memory=split)
-    store.model_loaded(loaded)
+    store.model_loaded(loaded, 2.5)
     store.record_memory(MemoryRead(read_s=10.5, anonymous_bytes=2048))
     store.record_step(StepDone(StepStats(step=1, ended_s=11.0, duration_s=0.25, prefill_tokens=100, running=1)))
     figures = StepStats(

@@ -31,7 +31,7 @@ def loaded_store():
     store = TelemetryStore()
     store.record_memory(read(1000.0, 40, LifeCycle.LOADING))
     store.record_memory(read(1001.0, 100, LifeCycle.LOADING))
-    store.model_loaded(LOADED)
+    store.model_loaded(LOADED, LOADED.kv_bytes_per_token)
     store.record_memory(read(1002.0, 412))
     return store
 
@@ -42,7 +42,7 @@ def test_the_load_is_split_again_once_the_owners_are_known():
     store.record_memory(read(1001.0, 300, LifeCycle.LOADING))
     # The split is not known yet: all that grew counts as weights.
     assert store.memory()["weights"].tolist() == [0, 260 * MIB]
-    store.model_loaded(LOADED)
+    store.model_loaded(LOADED, LOADED.kv_bytes_per_token)
     view = store.memory()
     assert view["time_s"].tolist() == [0, 1]
     assert view["weights"].tolist() == [0, 95 * MIB]
@@ -77,12 +77,12 @@ def test_a_reading_is_split_by_owner():
 
 def test_a_store_that_starts_late_takes_no_floor():
     store = TelemetryStore()
-    store.model_loaded(LOADED)
+    store.model_loaded(LOADED, LOADED.kv_bytes_per_token)
     store.record_memory(read(5.0, 412))
     assert store.memory()["rest"].tolist() == [(412 - 95 - 97 - 180) * MIB]
 
 
-def test_the_prediction_is_tokens_times_bytes_of_this_load():
+def test_the_prediction_is_tokens_times_what_the_header_lets_expect():
     store = loaded_store()
     store.record_step(step(1002.5, tokens=400, decode_tokens=1))
     view = store.kv()
@@ -90,6 +90,13 @@ def test_the_prediction_is_tokens_times_bytes_of_this_load():
     assert view["used"].tolist() == [0, 400 * 23000]
     assert view["predicted"].tolist() == [0, 400 * 23040]
     assert view["reserved"].tolist() == [180 * MIB, 180 * MIB]
+
+
+def test_without_a_prediction_from_the_header_nothing_is_drawn_as_one():
+    store = TelemetryStore()
+    store.model_loaded(LOADED)
+    store.record_step(step(1.0, tokens=10, decode_tokens=1))
+    assert math.isnan(store.kv()["predicted"][-1])
 
 
 def test_without_a_load_nothing_is_predicted():
@@ -154,7 +161,7 @@ def test_the_load_is_drawn_as_system_memory_when_the_card_was_not_used():
     store = TelemetryStore()
     store.record_memory(read(0.0, 40, LifeCycle.LOADING, **gpu))
     assert store.memory()["measured"].tolist() == [5000 * MIB]
-    store.model_loaded(LOADED)
+    store.model_loaded(LOADED, LOADED.kv_bytes_per_token)
     assert store.memory()["measured"].tolist() == [40 * MIB]
     assert store.live().device_name == ""
 

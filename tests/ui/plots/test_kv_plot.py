@@ -31,7 +31,7 @@ def test_a_reservation_far_above_is_said_in_words(shown):
     assert plot._is_reserved_in_sight
     small = live_store.TelemetryStore()
     live_store.memory(small, 0.0, 40)
-    small.model_loaded(live_store.LOADED)
+    small.model_loaded(live_store.LOADED, live_store.LOADED.kv_bytes_per_token)
     live_store.read_prompt(small, 3.0, 1.0, tokens=20, held=20)
     plot = shown(KvPlot, small)
     assert not plot._is_reserved_in_sight
