@@ -17,6 +17,7 @@ from app.chat.messages import Chat
 from app.chat.session import ChatSession, SessionServices
 from app.chat.session_events import OnSessionEvent
 from app.chat.store import ChatStore, open_store
+from app.connections import ConnectionCounter
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
 from app.errors import AppError, Words
 from app.i18n import use_language
@@ -57,6 +58,7 @@ class AppContext:
         library: the model files.
         engine: the one engine.
         telemetry: its readings over time.
+        connections: the network connections of this process.
         notices: what went wrong while opening all this.
     """
 
@@ -68,6 +70,8 @@ class AppContext:
         self.store: ChatStore = opened.store
         self.library = Library(paths.data, install_folder())
         self.telemetry = TelemetryStore()
+        self.connections = ConnectionCounter()
+        self.connections.install()
         self._worker_log = Path(os.devnull)
         self.engine = EngineSupervisor(self._open_worker_log, self._on_engine_event, command)
         self.notices = [

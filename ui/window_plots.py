@@ -48,7 +48,7 @@ class WindowPlots(QObject):
         self.panel.told.connect(self.told)
         self.inspect.told.connect(self.told)
         self.set_theme(theme)
-        bridge.telemetry_moved.connect(self._timer.wake)
+        bridge.telemetry_moved.connect(self._on_telemetry_moved)
         bridge.engine_event.connect(self._on_engine_event)
         if context.engine.loaded is not None:  # it was quicker than the plots
             self._on_engine_event(context.engine.loaded)
@@ -61,6 +61,11 @@ class WindowPlots(QObject):
     def stop(self) -> None:
         """Draw nothing any more."""
         self._timer.stop()
+
+    @Slot()
+    def _on_telemetry_moved(self) -> None:
+        self.panel.set_connections(self._context.connections.count)
+        self._timer.wake()
 
     @Slot(object)
     def _on_engine_event(self, event: EngineEvent) -> None:

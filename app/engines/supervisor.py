@@ -20,6 +20,7 @@ from backends.errors import ErrorCode
 from backends.protocol import LifeCycle
 
 SILENCE_S = 3.0  # the meter speaks ten times a second; a worker that says nothing for this long is stopped or stuck
+START_SILENCE_S = 10.0  # Python and its modules on a cold disk, before the first word
 STEP_AGE_S = 30.0  # a step this old is not coming back by itself
 STOP_PATIENCE_S = 2.0  # a Stop that was not answered by then becomes a kill
 END_PATIENCE_S = 2.0  # what a Shutdown may take before it becomes a kill
@@ -264,6 +265,8 @@ class EngineSupervisor:
             return
         if self._state in (LifeCycle.READY, LifeCycle.BUSY):
             self._set_responding(client.silence_s < SILENCE_S and client.step_age_s < STEP_AGE_S)
+        elif self._state is LifeCycle.STARTING:
+            self._set_responding(client.silence_s < START_SILENCE_S)
         elif self._state is LifeCycle.LOADING:  # a load may take its time, but its meter must speak
             self._set_responding(client.silence_s < SILENCE_S)
 

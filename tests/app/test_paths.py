@@ -22,7 +22,7 @@ def test_cutaway_home_holds_every_folder_and_they_are_private(tmp_path):
         assert folder == tmp_path / "new" / "home" / inner
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
-    assert list(paths.data.iterdir()) == []
+    assert [inside.name for inside in paths.data.iterdir()] == ["models"]
 
 
 @pytest.mark.parametrize("name", ["ユーザー α", "with space", "n" * 200, "e\u0301", "line\nbreak"])

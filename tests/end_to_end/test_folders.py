@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,20 +22,8 @@ from tests.helpers.program import (
 
 pytestmark = pytest.mark.drill
 
-NOBODY = 65_534
-# Root may write anywhere, so the program is started as nobody.
-AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that another user may reach; pytest's own are for one user."""
-    folder = Path(tempfile.mkdtemp(prefix="cutaway-drill-"))
-    folder.chmod(0o755)
-    yield folder
-    for path in [folder, *folder.rglob("*")]:
-        path.chmod(0o755)
-    shutil.rmtree(folder)
+# Root may write anywhere; without this capability its rights are those of any owner of a file.
+AS_AN_OWNER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 
 
 @pytest.fixture
@@ -47,17 +33,20 @@ def prefix() -> tuple[str, ...]:
         return ()
     if shutil.which("setpriv") is None:
         pytest.skip("root without setpriv: no folder can be made read-only for the program")
-    for part in Path(sys.executable).parents:
-        if not part.stat().st_mode & 0o001:
-            pytest.skip(f"another user may not reach {part}, where the program lies")
-    return AS_NOBODY
+    return AS_AN_OWNER
 
 
-def give_away(folder: Path, *, file_mode: int, folder_mode: int) -> None:
-    for path in [*folder.rglob("*"), folder]:
-        if os.geteuid() == 0:
-            os.chown(path, NOBODY, NOBODY)
-        path.chmod(folder_mode if path.is_dir() else file_mode)
+@pytest.fixture
+def locked(own_home: Path) -> Iterator[Callable[[], None]]:
+    """Takes every right to write away from the home when called; gives them back at the end."""
+
+    def set_modes(file_mode: int, folder_mode: int) -> None:
+        for path in [*own_home.rglob("*"), own_home]:
+            path.chmod(folder_mode if path.is_dir() else file_mode)
+
+    yield lambda: set_modes(0o400, 0o500)
+    own_home.chmod(0o700)
+    set_modes(0o600, 0o700)
 
 
 def ask_and_see(program: DrivenProgram, limit_s: float = 30.0) -> str:
@@ -70,35 +59,31 @@ def ask_and_see(program: DrivenProgram, limit_s: float = 30.0) -> str:
     return shown["text"]
 
 
-def test_a_folder_that_was_never_writable_is_told_and_an_answer_comes(open_folder, prefix):
-    home = open_folder / "home"
-    home.mkdir(mode=0o555)
-    home.chmod(0o555)
-    with DrivenProgram(home, prefix=prefix, changes={"HOME": "/nonexistent"}) as program:
+def test_a_folder_that_was_never_writable_is_told_and_an_answer_comes(own_home, locked, prefix):
+    locked()
+    with DrivenProgram(own_home, prefix=prefix) as program:
         state = program.wait(lambda s: s["notices"], "a notice")
-        assert any(f"The folder {home}/" in notice and "cannot be used" in notice for notice in state["notices"])
+        assert any(f"The folder {own_home}/" in notice and "cannot be used" in notice for notice in state["notices"])
         ask_and_see(program)
         assert program.quit() == 0
-    assert list(home.iterdir()) == []
+    assert list(own_home.iterdir()) == []
 
 
-def test_chats_in_a_folder_that_became_read_only_are_shown_and_an_answer_comes(open_folder, prefix):
-    home = open_folder / "home"
-    write_settings(home)
-    give_away(home, file_mode=0o644, folder_mode=0o755)
-    with DrivenProgram(home, prefix=prefix) as program:
+def test_chats_in_a_folder_that_became_read_only_are_shown_and_an_answer_comes(own_home, locked, prefix):
+    write_settings(own_home)
+    with DrivenProgram(own_home, prefix=prefix) as program:
         earlier = ask_and_see(program)
         assert program.quit() == 0
-    give_away(home, file_mode=0o444, folder_mode=0o555)
-    before = sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*"))
-    with DrivenProgram(home, prefix=prefix) as program:
+    locked()
+    before = sorted((path, path.stat().st_mtime_ns) for path in own_home.rglob("*"))
+    with DrivenProgram(own_home, prefix=prefix) as program:
         state = program.wait(lambda s: s["notices"], "a notice")
         assert any("can be read but not" in notice for notice in state["notices"])
         program.ask("open")
         assert program.state()["messages"][-1]["text"] == earlier
         ask_and_see(program)
         assert program.quit() == 0
-    assert sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*")) == before
+    assert sorted((path, path.stat().st_mtime_ns) for path in own_home.rglob("*")) == before
 
 
 def fill(folder: Path) -> Path:
@@ -126,8 +111,9 @@ def test_what_a_full_disk_does_not_take_is_told_and_stored_once_there_is_room(ow
             program.wait_notice("The disk is full, so new messages are not saved yet.", stretched(10.0))
             filler.unlink()
             wait_for(
-                lambda: [m["text"] for m in ChatFile(own_home).messages() if m["role"] == "assistant"]
-                == [first, second],
+                lambda: (
+                    [m["text"] for m in ChatFile(own_home).messages() if m["role"] == "assistant"] == [first, second]
+                ),
                 "the new answer is stored",
                 stretched(15.0),
             )

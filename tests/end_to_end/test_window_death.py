@@ -45,6 +45,7 @@ def check_kill(home, characters: int) -> None:
         program.wait_ready()
         program.ask("send", SHORT_ANSWER)
         program.wait_answered()
+        wait_for(lambda: chats.last()["state"] == "complete", "the first answer is stored")
         earlier = chats.messages()
         children = program.children()
         assert len(program.workers()) == len(program.renderers()) == 1

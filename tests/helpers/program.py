@@ -71,6 +71,7 @@ class DrivenProgram:
     Attributes:
         home: its CUTAWAY_HOME.
         process: the window's process.
+        worst_gap_s: the longest time the window stood still so far, as its event loop saw it; a drill may set it to 0.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class DrivenProgram:
         prefix: Sequence[str] = (),
     ) -> None:
         self.home = home
+        self.worst_gap_s = 0.0
         self._buffer = b""
         self._errors = home.with_name(home.name + ".stderr").open("ab")
         argv = [*prefix, sys.executable, str(DRIVER), *(("--worker", str(worker)) if worker else ())]
@@ -126,7 +128,9 @@ class DrivenProgram:
 
     def state(self) -> State:
         """Return what a person sees now."""
-        return self.ask("state")
+        state = self.ask("state")
+        self.worst_gap_s = max(self.worst_gap_s, state.pop("worst_gap_s"))
+        return state
 
     def wait(self, is_so: Callable[[State], bool], what: str, limit_s: float = PATIENCE_S) -> State:
         """Return the first state of which this is true."""

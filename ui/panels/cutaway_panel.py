@@ -94,6 +94,9 @@ class CutawayPanel(QWidget):
         """Say how many network connections the program has made since it started."""
         words = ngettext("{count} network connection since start", "{count} network connections since start", count)
         self._connections.setText(words.format(count=units.count_text(count)))
+        self._connections.setToolTip(
+            _("Counted in this program as connections are opened. The engine has no network code.")
+        )
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of a theme."""
