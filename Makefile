@@ -6,7 +6,8 @@ PYTEST := QT_QPA_PLATFORM=offscreen $(BIN)/pytest
 # What the program is asked on its command line, such as ARGS="chat --prompt Hello".
 ARGS ?=
 
-.PHONY: run test test-full check types lint architecture screenshots bench translations clean prepare-run prepare-test
+.PHONY: run test test-full check types lint architecture screenshots bench translations package-linux \
+    package-test clean prepare-run prepare-test
 
 run: prepare-run
 	$(BIN)/python -m app $(ARGS)
@@ -45,6 +46,14 @@ translations:
 	    msgmerge --quiet --update --backup=none "$$words" resources/translations/cutaway.pot && \
 	    msgfmt --check --output-file="$${words%.po}.mo" "$$words" || exit 1; \
 	done
+
+# A .deb and a .run in dist/. The first time it builds llama.cpp for every processor: a quarter of an hour.
+package-linux: prepare-run
+	$(BIN)/python packaging/linux_package.py
+
+# Installs what lies in dist/ in a bare Debian, as root, and tries it there.
+package-test: prepare-test
+	$(BIN)/python packaging/try_package.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build dist screenshots *.egg-info

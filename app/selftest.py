@@ -163,8 +163,9 @@ def _starter(home: Path) -> str:
             raise AppError(answer.words)
         if answer.message.state is not MessageState.COMPLETE or not answer.message.text.strip():
             raise _fail(_("{name} was loaded, but did not answer.").format(name=entry.name))
-        written = _("{name} runs on the {device} and wrote: {text}")
-        return written.format(name=entry.name, device=loaded.device, text=one_line(answer.message.text, 60))
+        written = _("{name} runs on the {device} ({variant}) and wrote: {text}")
+        text = one_line(answer.message.text, 60)
+        return written.format(name=entry.name, device=loaded.device, variant=loaded.engine_variant, text=text)
     finally:
         context.close()
 

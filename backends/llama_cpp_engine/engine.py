@@ -17,9 +17,10 @@ import llama_cpp as llama
 from backends import protocol
 from backends.engine import Engine, Report
 from backends.errors import EngineError, ErrorCode, NoticeCode
-from backends.llama_cpp_engine import loading
+from backends.llama_cpp_engine import BUNDLED_LIBRARY, loading
 from backends.llama_cpp_engine.batch import Batch
 from backends.llama_cpp_engine.engine_log import EngineLog, memory_split
+from backends.llama_cpp_engine.library import load_variants
 from backends.llama_cpp_engine.sampler import Sampler, check_params
 from backends.llama_cpp_engine.sequence import Sequence, common_prefix_length
 from backends.llama_cpp_engine.vocabulary import Vocabulary
@@ -38,6 +39,7 @@ class LlamaCppEngine(Engine):
         _sequences: unfinished requests; the first one is served, the others wait.
         _cached: the token ids whose KV is in the context, in order.
         _abort_flag: a byte that llama_decode looks at between graph nodes; 1 ends it.
+        _variant: the processor that the loaded library was built for; "" when it holds one build only.
         _samplers: the chain of the sequence being served.
     """
 
@@ -58,12 +60,14 @@ class LlamaCppEngine(Engine):
         self._window_tokens = 0
         self._kv_bytes_per_token = 0.0
         self._steps = 0
+        self._variant = ""
 
     # ------------------------------------------------------------------------------------------ load
 
     def load(self, command: protocol.LoadModel, report: Report) -> protocol.ModelLoaded:
         """Load the model, create its context and run it once."""
         began_s = time.monotonic()
+        self._variant = load_variants(BUNDLED_LIBRARY)
         self._log.install()
         llama.llama_backend_init()
         try:
@@ -80,6 +84,9 @@ class LlamaCppEngine(Engine):
         except EngineError:
             self.unload()
             raise
+        finally:
+            for event in self._log.events():
+                report(event)
         return self._describe(command, vocabulary, began_s)
 
     def unload(self) -> None:
@@ -131,7 +138,7 @@ class LlamaCppEngine(Engine):
             bos_text=vocabulary.bos_text,
             eos_text=vocabulary.eos_text,
             device=memory.device,
-            engine_variant=engine_variant(llama.llama_print_system_info().decode(errors="replace")),
+            engine_variant=engine_variant(self._variant, llama.llama_print_system_info().decode(errors="replace")),
             threads=llama.llama_n_threads(self._context),
             load_s=time.monotonic() - began_s,
             kv_bytes_per_token=self._kv_bytes_per_token,
@@ -334,10 +341,18 @@ class LlamaCppEngine(Engine):
         return self._batch
 
 
-def engine_variant(system_info: str) -> str:
-    """Return the build in words, such as "llama-cpp-python 0.3.36, AVX512": the widest instruction set in use."""
+def engine_variant(variant: str, system_info: str) -> str:
+    """Return the build in words: "llama.cpp 0.3.36 · CPU variant zen4", or "llama.cpp 0.3.36 · AVX512".
+
+    Args:
+        variant: the processor that the library was built for; "" when there was nothing to choose from.
+        system_info: llama.cpp's list of instruction sets; the widest in use is named then.
+    """
+    name = f"llama.cpp {metadata.version('llama-cpp-python')}"
+    if variant:
+        return f"{name} · CPU variant {variant}"
     flags = {name.strip().rpartition(" ")[2] for name in system_info.replace("= 1", "").split("|")}
     for widest in ("AVX512_BF16", "AVX512_VNNI", "AVX512", "AVX2", "AVX", "SSSE3", "SVE", "NEON"):
         if widest in flags:
-            return f"llama-cpp-python {metadata.version('llama-cpp-python')}, {widest}"
-    return f"llama-cpp-python {metadata.version('llama-cpp-python')}"
+            return f"{name} · {widest}"
+    return name

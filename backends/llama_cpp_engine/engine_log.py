@@ -16,7 +16,8 @@ import llama_cpp as llama
 
 from backends import protocol
 
-_LEVEL_DEBUG, _LEVEL_WARN, _LEVEL_CONTINUED = 1, 3, 5
+_LEVEL_DEBUG, _LEVEL_WARN, _LEVEL_ERROR, _LEVEL_CONTINUED = 1, 3, 4, 5
+_METADATA_LINE = "llama_model_loader: - kv"
 _BUFFER_LINE = re.compile(
     r":\s+(?P<device>\S+)\s+(?P<what>model|KV|RS|compute|output)\s+buffer size =\s+(?P<mib>[\d.]+) MiB"
 )
@@ -61,6 +62,15 @@ class EngineLog:
     def problems(self) -> list[str]:
         """Return the warnings and errors since the last clear, oldest first."""
         return [text for level, text in self._lines if level >= _LEVEL_WARN]
+
+    def events(self) -> list[protocol.LogRecorded]:
+        """Return the lines since the last clear as events; the dump of the file's metadata is left out."""
+        names = {_LEVEL_WARN: "warning", _LEVEL_ERROR: "error"}
+        return [
+            protocol.LogRecorded(names.get(level, "info"), text)
+            for level, text in self._lines
+            if not text.startswith(_METADATA_LINE)
+        ]
 
     def buffers(self) -> list[BufferLine]:
         """Return the buffers reported since the last clear."""

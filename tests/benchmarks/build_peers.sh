@@ -15,7 +15,10 @@ if [ -x "$built" ]; then
     exit 0
 fi
 for command in cmake ninja c++; do
-    command -v "$command" >/dev/null || { echo "$command is missing: apt-get install cmake ninja-build g++" >&2; exit 1; }
+    command -v "$command" >/dev/null || {
+        echo "$command is missing: apt-get install cmake ninja-build g++" >&2
+        exit 1
+    }
 done
 
 mkdir -p "$peers"
@@ -32,14 +35,11 @@ fi
 nice -n 10 cmake -G Ninja -S "$source/vendor/llama.cpp" -B "$peers/build" \
     -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DGGML_NATIVE=ON \
     -DLLAMA_BUILD_APP=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF \
-    -DLLAMA_OPENSSL=OFF -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$peers/building" -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$peers/building"
+    -DLLAMA_OPENSSL=OFF -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_INSTALL_RPATH="\$ORIGIN"
 nice -n 10 cmake --build "$peers/build" --target llama-bench --parallel "${CUTAWAY_BUILD_JOBS:-1}"
 
-# Renamed at the end, so that a half-built one is never found; the libraries are found beside it by their run path.
-mkdir -p "$peers/bin"
-cp -a "$peers"/building/*.so* "$peers/bin/"
-cp -a "$peers/building/llama-bench" "$peers/bin/llama-bench.new"
-mv "$peers/bin/llama-bench.new" "$built"
-rm -rf "$peers/build" "$peers/building"
+# Renamed at the end, so that a half-built one is never found; it looks for its libraries beside itself.
+mv "$peers/build/bin" "$peers/bin"
+rm -rf "$peers/build"
 [ -n "${CUTAWAY_SDIST:-}" ] || rm -rf "$peers/llama_cpp_python-$version"
 echo "$built is built."

@@ -113,6 +113,11 @@ class NullSink:
                     timed.is_over.set()
 
 
+def repeating_prompt(vocabulary_tokens: int) -> protocol.TokenIds:
+    """Return sixteen token ids that a greedy model goes on repeating: its answer does not end early."""
+    return protocol.TokenIds(random_prompt(1, 4, vocabulary_tokens).token_ids * 4)
+
+
 def random_prompt(seed: int, tokens: int, vocabulary_tokens: int) -> protocol.TokenIds:
     """Return random token ids, as llama-bench reads: nothing of an earlier prompt can be reused."""
     rng = random.Random(seed)

@@ -17,9 +17,7 @@ _PAIRS, _QUICK_PAIRS = 6, 1
 
 def measure(bench: Bench) -> Figures:
     """Return gaps in milliseconds with plots open and closed, speeds in tokens/s, and the ratio of the speeds."""
-    return bench.child(
-        "frame_gap", bench.pick(_PAIRS, _QUICK_PAIRS), bench.pick(_ANSWER_TOKENS, _QUICK_ANSWER_TOKENS)
-    )
+    return bench.child("frame_gap", bench.pick(_PAIRS, _QUICK_PAIRS), bench.pick(_ANSWER_TOKENS, _QUICK_ANSWER_TOKENS))
 
 
 def _child(pairs: int, answer_tokens: int) -> None:
@@ -45,7 +43,9 @@ def _child(pairs: int, answer_tokens: int) -> None:
             speeds[state].append(stage.finished[-1].figures.decode_tokens_per_s)
 
     window.run(scenario)
-    found = {f"frame_gap.{state}_{name}_ms": value for state in gaps_ms for name, value in spread(gaps_ms[state]).items()}
+    found = {
+        f"frame_gap.{state}_{name}_ms": value for state in gaps_ms for name, value in spread(gaps_ms[state]).items()
+    }
     found |= {f"frame_gap.{state}_tokens_per_s": statistics.median(speeds[state]) for state in speeds}
     ratios = [a / b for a, b in zip(speeds["open"], speeds["closed"], strict=True)]
     found["frame_gap.open_to_closed"] = statistics.median(ratios)

@@ -1,4 +1,4 @@
-"""What every benchmark needs: fresh processes with a home and a display of their own, percentiles, this machine in words.
+"""What every benchmark needs: fresh processes with a home and a display of their own, percentiles, a machine in words.
 
 Knows no benchmark. A benchmark's measured part runs in a child (`python -m tests.benchmarks.<name>`), which prints its
 result as one line of JSON at the end.
@@ -67,7 +67,9 @@ class Bench:
         )
         lines = result.stdout.splitlines()
         if result.returncode != 0 or not lines:
-            raise RuntimeError(f"{name} ended with {result.returncode}:\n{result.stdout[-2000:]}{result.stderr[-4000:]}")
+            raise RuntimeError(
+                f"{name} ended with {result.returncode}:\n{result.stdout[-2000:]}{result.stderr[-4000:]}"
+            )
         found = json.loads(lines[-1])
         assert isinstance(found, dict)
         return found

@@ -1,7 +1,7 @@
 """What the protocol costs: decode and prefill through a worker whose text goes nowhere, against the engine without us.
 
-Three sides, on the same model, prompt lengths and threads: a worker over its pipe, timed where events arrive; a bare loop
-over llama.cpp's low-level API in one process, which decodes and samples and does nothing else; and, where
+Three sides, on the same model, prompt lengths and threads: a worker over its pipe, timed where events arrive; a bare
+loop over llama.cpp's low-level API in one process, which decodes and samples and does nothing else; and, where
 build_peers.sh was run, llama-bench. They take turns, so that what the machine does besides falls on all alike.
 llama-bench's tg does not sample and starts from an empty context; both other sides sample, greedily.
 """
@@ -13,15 +13,17 @@ import os
 import statistics
 import subprocess
 import sys
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.benchmarks.engine import NullSink, random_prompt
+from backends.protocol import TokenIds
+from tests.benchmarks.engine import NullSink, random_prompt, repeating_prompt
 from tests.benchmarks.measure import ROOT, Bench, Figures, physical_threads, starter_model, tell
 
-_NEW_TOKENS, _PROMPT_TOKENS = 128, 512
-_SHORT_PROMPT_TOKENS = 16
+_NEW_TOKENS, _QUICK_NEW_TOKENS = 128, 8
+_PROMPT_TOKENS = 512
 _ROUNDS, _QUICK_ROUNDS = 7, 1
 _SEED = 11
 _MICRO_BATCH_TOKENS = 512
@@ -29,7 +31,9 @@ _MICRO_BATCH_TOKENS = 512
 
 def measure(bench: Bench) -> Figures:
     """Return speeds in tokens/s of each side and their ratios, the median over rounds."""
-    return bench.child("null_sink", "rounds", bench.pick(_ROUNDS, _QUICK_ROUNDS))
+    return bench.child(
+        "null_sink", "rounds", bench.pick(_ROUNDS, _QUICK_ROUNDS), bench.pick(_NEW_TOKENS, _QUICK_NEW_TOKENS)
+    )
 
 
 def llama_bench() -> Path | None:
@@ -52,9 +56,9 @@ class BareLoop:
         self._stdin: TextIO = self._process.stdin
         self._stdout: TextIO = self._process.stdout
 
-    def run(self, seed: int, prompt_tokens: int, new_tokens: int) -> dict[str, float]:
-        """Read a random prompt and write tokens; returns both speeds in tokens/s."""
-        self._stdin.write(json.dumps([seed, prompt_tokens, new_tokens]) + "\n")
+    def run(self, prompt: TokenIds, new_tokens: int) -> dict[str, float]:
+        """Read a prompt and write tokens; returns both speeds in tokens/s."""
+        self._stdin.write(json.dumps([prompt.token_ids, new_tokens]) + "\n")
         self._stdin.flush()
         found: dict[str, float] = json.loads(self._stdout.readline())
         return found
@@ -66,28 +70,32 @@ class BareLoop:
         self._stdout.close()
 
 
-def _bench_speeds(program: Path, threads: int) -> dict[str, float]:
+def _bench_speeds(program: Path, threads: int, new_tokens: int) -> dict[str, float]:
     """Run llama-bench once and return its speeds in tokens/s."""
-    command = [program, "-m", starter_model(), "-p", str(_PROMPT_TOKENS), "-n", str(_NEW_TOKENS), "-t", str(threads)]
+    command = [program, "-m", starter_model(), "-p", str(_PROMPT_TOKENS), "-n", str(new_tokens), "-t", str(threads)]
     result = subprocess.run([*map(str, command), "-r", "1", "-o", "json"], capture_output=True, text=True, check=True)
     rows = json.loads(result.stdout)
     return {("decode" if row["n_gen"] else "prefill"): float(row["avg_ts"]) for row in rows}
 
 
-def _child(rounds: int) -> None:
+def _child(rounds: int, new_tokens: int) -> None:
     threads = physical_threads()
     peer = llama_bench()
-    speeds: dict[str, dict[str, list[float]]] = {side: {"decode": [], "prefill": []} for side in ("ours", "bare", "peer")}
+    speeds: dict[str, dict[str, list[float]]] = {
+        side: {"decode": [], "prefill": []} for side in ("ours", "bare", "peer")
+    }
     bare = BareLoop(threads)
     with NullSink(Path(os.devnull), threads) as sink:
         for number in range(-1, rounds):  # the first round only warms
-            seed = _SEED + number * 2
+            read = random_prompt(_SEED + number, _PROMPT_TOKENS, sink.vocabulary_tokens)
+            write = repeating_prompt(sink.vocabulary_tokens)
             found: dict[str, dict[str, float]] = {}
             # Who begins changes: what slowly drifts falls on all alike.
+            turns = {"ours": partial(_our_speeds, sink), "bare": partial(_bare_speeds, bare)}
             for side in ("ours", "bare") if number % 2 else ("bare", "ours"):
-                found[side] = _our_speeds(sink, seed) if side == "ours" else _bare_speeds(bare, seed)
+                found[side] = turns[side](read, write, new_tokens)
             if peer is not None:
-                found["peer"] = _bench_speeds(peer, threads)
+                found["peer"] = _bench_speeds(peer, threads, new_tokens)
             for side, pair in found.items() if number >= 0 else ():
                 for kind, speed in pair.items():
                     speeds[side][kind].append(speed)
@@ -95,23 +103,20 @@ def _child(rounds: int) -> None:
     tell(_summary(speeds))
 
 
-def _our_speeds(sink: NullSink, seed: int) -> dict[str, float]:
-    """Return our speeds in tokens/s as they arrive: decode by our clock, prefill up to the first token."""
-    written = sink.run(random_prompt(seed, _SHORT_PROMPT_TOKENS, sink.vocabulary_tokens), _NEW_TOKENS)
-    new_tokens = written.figures.new_tokens
-    assert new_tokens == _NEW_TOKENS, "the prompt's answer ended early: choose another seed"
-    read = sink.run(random_prompt(seed + 1, _PROMPT_TOKENS, sink.vocabulary_tokens), 1)
-    assert read.figures.reused_tokens == 0
+def _our_speeds(sink: NullSink, read: TokenIds, write: TokenIds, new_tokens: int) -> dict[str, float]:
+    """Return our speeds in tokens/s as they arrive: decode from the first token on, prefill up to it."""
+    written = sink.run(write, new_tokens)
+    assert written.figures.new_tokens == new_tokens, "the answer ended early: choose another prompt"
+    was_read = sink.run(read, 1)
+    assert was_read.figures.reused_tokens == 0
     return {
         "decode": (new_tokens - 1) / (written.ended_s - written.first_s),
-        "prefill": _PROMPT_TOKENS / (read.ended_s - read.sent_s),
+        "prefill": len(read.token_ids) / (was_read.ended_s - was_read.sent_s),
     }
 
 
-def _bare_speeds(bare: BareLoop, seed: int) -> dict[str, float]:
-    written = bare.run(seed, _SHORT_PROMPT_TOKENS, _NEW_TOKENS)
-    read = bare.run(seed + 1, _PROMPT_TOKENS, 1)
-    return {"decode": written["decode"], "prefill": read["prefill"]}
+def _bare_speeds(bare: BareLoop, read: TokenIds, write: TokenIds, new_tokens: int) -> dict[str, float]:
+    return {"decode": bare.run(write, new_tokens)["decode"], "prefill": bare.run(read, 1)["prefill"]}
 
 
 def _summary(speeds: dict[str, dict[str, list[float]]]) -> Figures:
@@ -128,7 +133,7 @@ def _summary(speeds: dict[str, dict[str, list[float]]]) -> Figures:
 
 
 def _bare_child(threads: int) -> None:
-    """Answer lines of [seed, prompt tokens, new tokens] with speeds, by llama.cpp's low-level API and nothing else."""
+    """Answer lines of [token ids, new tokens] with speeds, by llama.cpp's low-level API and nothing else."""
     import ctypes
     import time
 
@@ -136,12 +141,11 @@ def _bare_child(threads: int) -> None:
 
     silent = llama.llama_log_callback(lambda _level, _text, _data: None)
     llama.llama_log_set(silent, ctypes.c_void_p(0))
-    model, context, vocabulary_tokens = _bare_context(llama, threads)
+    model, context = _bare_context(llama, threads)
     memory = llama.llama_get_memory(context)
     sampler = llama.llama_sampler_init_greedy()
     for line in sys.stdin:
-        seed, prompt_tokens, new_tokens = json.loads(line)
-        ids = random_prompt(seed, prompt_tokens, vocabulary_tokens).token_ids
+        ids, new_tokens = json.loads(line)
         llama.llama_memory_clear(memory, False)
         prompt = (llama.llama_token * len(ids))(*ids)
         began_s = time.monotonic()
@@ -153,13 +157,13 @@ def _bare_child(threads: int) -> None:
             one[0] = llama.llama_sampler_sample(sampler, context, -1)
         ended_s = time.monotonic()
         decode = (new_tokens - 1) / (ended_s - read_s)
-        tell({"prefill": prompt_tokens / (read_s - began_s), "decode": decode})
+        tell({"prefill": len(ids) / (read_s - began_s), "decode": decode})
     llama.llama_sampler_free(sampler)
     llama.llama_free(context)
     llama.llama_model_free(model)
 
 
-def _bare_context(llama: Any, threads: int) -> tuple[Any, Any, int]:
+def _bare_context(llama: Any, threads: int) -> tuple[Any, Any]:
     """Load the starter model as the engine does, without its abort flag and its log."""
     llama.llama_backend_init()
     model = llama.llama_model_load_from_file(os.fsencode(starter_model()), llama.llama_model_default_params())
@@ -168,12 +172,11 @@ def _bare_context(llama: Any, threads: int) -> tuple[Any, Any, int]:
     params.n_threads = params.n_threads_batch = threads
     params.n_ubatch = _MICRO_BATCH_TOKENS
     params.no_perf = True
-    context = llama.llama_init_from_model(model, params)
-    return model, context, llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(model))
+    return model, llama.llama_init_from_model(model, params)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "bare":
         _bare_child(int(sys.argv[2]))
     else:
-        _child(int(sys.argv[2]))
+        _child(int(sys.argv[2]), int(sys.argv[3]))

@@ -23,8 +23,13 @@ def measure(bench: Bench) -> Figures:
 
 
 def by_owner() -> Figures:
-    """Return this process's private memory by where it comes from, in MB: whose library's data, or the heap."""
-    owners = {"qt": ("PySide6", "shiboken6"), "numpy": ("numpy", "openblas"), "python": ("python",), "heap": ("[heap]",)}
+    """Return this process's RSS by where it comes from, in MB: whose library's files, the heap, other memory."""
+    owners = {
+        "qt": ("PySide6", "shiboken6"),
+        "numpy": ("numpy", "openblas"),
+        "python": ("python",),
+        "heap": ("[heap]",),
+    }
     held: dict[str, float] = {}
     owner = ""
     for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():

@@ -1,17 +1,20 @@
 """From a token at the worker to the end of the paint that shows it, while a model answers at full speed, plots open.
 
-The worker stamps each step with its monotonic clock (StepStats.ended_s), which on Linux is ours too. The paint is that of
-the message view; a wrapper around its paintEvent notes when it ends. Flushing to the screen comes after and is not counted.
+The worker stamps each step with its monotonic clock (StepStats.ended_s), which on Linux is ours too. The paint is that
+of the message view; a wrapper around its paintEvent notes when it ends. Flushing to the screen comes after and is not
+counted.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
 
 from PySide6.QtGui import QPaintEvent
 
+from app.chat.session_events import MessageChanged, SessionEvent
 from app.engines.supervisor import EngineEvent
 from backends import protocol
 from tests.benchmarks.measure import Bench, Figures, spread, tell
@@ -33,31 +36,40 @@ class TokenWatch:
 
     Attributes:
         delays_ms: one for each step that brought text.
-        _born: step times of text not yet handed to the view, with its length; written by the reader thread.
+        _born: step times of text that the view does not have yet, each with the length of the answer after it.
         _handed: step times of text that the view has and has not painted.
-        _length: how much text was handed over beyond the last whole step.
+        _length: length of the answer so far, in characters; of the reader thread.
     """
 
     def __init__(self) -> None:
         self.delays_ms: list[float] = []
-        self._born: deque[tuple[float, int]] = deque()
+        self._born: deque[tuple[float, float]] = deque()
         self._handed: list[float] = []
         self._length = 0
 
     def on_engine_event(self, event: EngineEvent) -> None:
-        """Note a step's text; hears of it before the session does."""
-        if isinstance(event, protocol.StepDone):
-            length = sum(len(piece.text) for piece in event.pieces)
-            if length:
-                self._born.append((event.stats.ended_s, length))
+        """Note a step's text, before the session hears of it; on the reader thread."""
+        match event:
+            case protocol.StepDone():
+                added = sum(len(piece.text) for piece in event.pieces)
+                self._length += added
+                if added:
+                    self._born.append((event.stats.ended_s, self._length))
+            case protocol.RequestFinished():
+                self._length = 0
 
-    def on_text_appended(self, _chat_id: int, _message_id: int, text: str) -> None:
-        """Note what the view was given in this frame."""
-        self._length += len(text)
-        while self._born and self._length >= self._born[0][1]:
-            ended_s, length = self._born.popleft()
-            self._length -= length
-            self._handed.append(ended_s)
+    def on_text_appended(self, _chat_id: int, _message_id: int, start: int, text: str) -> None:
+        """Note what the view is given in this frame."""
+        self._hand_over(start + len(text))
+
+    def on_session_event(self, event: SessionEvent) -> None:
+        """Note that the view is given the whole answer, which may be quicker than its last frame."""
+        if isinstance(event, MessageChanged):
+            self._hand_over(math.inf)
+
+    def _hand_over(self, length: float) -> None:
+        while self._born and self._born[0][1] <= length:
+            self._handed.append(self._born.popleft()[0])
 
     def on_painted(self) -> None:
         """Note that all the view has is on screen now."""
@@ -92,6 +104,7 @@ def _child(answers: int, answer_tokens: int) -> None:
 
         stage.context.engine._on_event = hear_first
         stage.program._bridge.text_appended.connect(watch.on_text_appended)
+        stage.program._bridge.session_event.connect(watch.on_session_event)
         yield stage.is_ready
         stage.fold(False)
         stage.fix_params(answer_tokens)

@@ -3,7 +3,7 @@
 A drill starts this file as its program and asserts everything else from outside. A command is one line, a JSON list
 of a name and its arguments; each is answered by one line of JSON. Nothing of the product knows that this exists.
 
-    python tests/end_to_end/driver.py [--worker SCRIPT] [model files]
+    python -m tests.end_to_end.driver [--worker SCRIPT] [model files]
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)  # the tree in place of this folder
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, QSocketNotifier, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
@@ -91,7 +88,7 @@ class Hands(QObject):
     def _do_write(self, text: str) -> dict[str, Any]:
         """Paste into the prompt, as it may come from any program's clipboard."""
         data = QMimeData()
-        data.setText(text)
+        data.setData("text/plain", text.encode("utf-8", "surrogatepass"))  # half characters too
         self._window.chats.chat.composer.prompt.insertFromMimeData(data)
         return {}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
 
 import pytest
 
-from tests.helpers.program import LONG_ANSWER, LONG_PROMPT, ChatFile, DrivenProgram, wait_for, write_settings
+from tests.helpers.program import LONG_ANSWER, LONG_PROMPT, ChatFile, DrivenProgram, report, wait_for, write_settings
 
 pytestmark = pytest.mark.drill
 
@@ -26,9 +27,28 @@ def test_the_second_turn_reads_only_what_is_new(own_home):
     answers = [message["stats"] for message in ChatFile(own_home).messages() if message["role"] == "assistant"]
     assert [stats["new_tokens"] for stats in answers] == [24, 24, 24]
     assert answers[0].get("reused_tokens", 0) == 0
-    for before, after in zip(answers, answers[1:], strict=False):
+    for before, after in itertools.pairwise(answers):
         # the last token that was drawn is not computed any more
         assert after["reused_tokens"] == before["prompt_tokens"] + before["new_tokens"] - 1
+
+
+def test_a_chat_that_is_opened_again_in_the_middle_of_an_answer_shows_nothing_twice(own_home):
+    write_settings(own_home, max_tokens=60)
+    seen = []
+    with DrivenProgram(own_home) as program:
+        program.wait_ready()
+        program.ask("send", LONG_ANSWER)
+        program.wait_writing(1)
+        while (state := program.state())["is_busy"]:
+            seen.append(state["messages"][-1]["text"])
+            program.ask("new")
+            program.ask("open")
+            time.sleep(0.05)  # a frame, in which waiting text would come once more
+        shown = state["messages"][-1]["text"]
+        assert program.quit() == 0
+    assert len(seen) > 5
+    assert [text for text in seen if not shown.startswith(text)] == []
+    assert ChatFile(own_home).last()["text"] == shown
 
 
 def test_stop_is_answered_while_reading_and_while_writing(own_home):
@@ -53,5 +73,5 @@ def test_stop_is_answered_while_reading_and_while_writing(own_home):
         assert program.quit() == 0
     for phase, taken in waits.items():
         late = sum(wait > STOP_LAW_S for wait in taken)
-        print(f"Stop while {phase}: {' '.join(f'{wait:.3f}' for wait in sorted(taken))} s; {late} over {STOP_LAW_S} s")
+        report(f"Stop while {phase}: {' '.join(f'{wait:.3f}' for wait in sorted(taken))} s; {late} over {STOP_LAW_S} s")
         assert max(taken) < STOP_LIMIT_S

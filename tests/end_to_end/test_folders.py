@@ -1,4 +1,4 @@
-"""The data folder cannot be written, or its disk is full: the window opens, says so, and an answer comes (S-45, S-47)."""
+"""The data folder cannot be written, or its disk is full: the window opens, says so, and answers (S-45, S-47)."""
 
 from __future__ import annotations
 

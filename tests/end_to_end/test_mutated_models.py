@@ -19,7 +19,7 @@ from backends import protocol
 from backends.client import EngineDied
 from backends.protocol import LifeCycle, RequestId
 from tests.helpers.gguf_files import ModelCopy
-from tests.helpers.program import DrivenProgram, stretched, wait_for
+from tests.helpers.program import DrivenProgram, report, stretched, wait_for
 
 pytestmark = pytest.mark.drill
 
@@ -98,7 +98,7 @@ def open_all(starter_model: Path, folder: Path, count: int) -> Counter[str]:
         assert opener.outcome(starter_model)[0] == "answered"
     finally:
         opener.engine.close()
-    print(f"{count} mutated models: {dict(outcomes)}")
+    report(f"{count} mutated models: {dict(outcomes)}")
     return outcomes
 
 

@@ -46,10 +46,8 @@ def processes_that_show(processes, word: str) -> list[str]:
 
 
 def test_what_was_written_is_in_the_chat_file_and_nowhere_else(own_home, tmp_path):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
     write_settings(own_home, max_tokens=40)
-    changes = {"TMPDIR": str(temporary), "HF_TOKEN": TOKEN, "HUGGING_FACE_HUB_TOKEN": TOKEN}
+    changes = {"HF_TOKEN": TOKEN, "HUGGING_FACE_HUB_TOKEN": TOKEN}
     with DrivenProgram(own_home, changes=changes) as program:
         program.wait_ready()
         ours = [psutil.Process(program.process.pid)]
@@ -72,8 +70,8 @@ def test_what_was_written_is_in_the_chat_file_and_nowhere_else(own_home, tmp_pat
         assert program.quit() == 0
     assert (own_home / "data" / CHAT_FILE).read_bytes().count(CANARY.encode()) > 0
     assert files_that_hold(own_home, CANARY) == []
-    assert files_that_hold(temporary, CANARY) == []
-    assert files_that_hold(own_home, TOKEN) == files_that_hold(temporary, TOKEN) == []
+    assert files_that_hold(program.temporary, CANARY) == []
+    assert files_that_hold(own_home, TOKEN) == files_that_hold(program.temporary, TOKEN) == []
     errors = own_home.with_name(own_home.name + ".stderr").read_text(encoding="utf-8")
     assert CANARY not in errors
 

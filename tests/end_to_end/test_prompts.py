@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.program import SHORT_ANSWER, ChatFile, DrivenProgram, stretched, wait_for, write_settings
+from tests.helpers.program import SHORT_ANSWER, ChatFile, DrivenProgram, report, stretched, wait_for, write_settings
 
 pytestmark = pytest.mark.drill
 
@@ -53,7 +53,7 @@ def test_every_odd_prompt_is_answered(own_home):
     assert [message["state"] for message in stored] == ["complete"] * (2 * len(ANSWERED))
     by_name = dict(zip(ANSWERED, [message["text"] for message in stored[::2]], strict=True))
     assert by_name["emoji only"] == ANSWERED["emoji only"]
-    assert by_name["half characters"] == "before \ufffd after \ufffd"
+    assert by_name["half characters"].replace("\ufffd", "") == "before  after "
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -65,7 +65,7 @@ def test_a_prompt_that_is_far_too_long_is_refused_in_words(name, own_home):
         worker = program.worker()
         program.ask("send", text, limit_s=stretched(20.0))
         state = program.wait_answered()
-        print(f"{name}: the window stood still for {program.worst_gap_s:.2f} s at most")
+        report(f"{name}: the window stood still for {program.worst_gap_s:.2f} s at most")
         assert state["messages"][-1]["state_text"].startswith(words)
         wait_for(lambda: ChatFile(own_home).last()["state"] == "failed", "the failure is stored")
         assert ChatFile(own_home).messages()[0]["text"] == text
@@ -77,17 +77,19 @@ def test_a_prompt_that_is_far_too_long_is_refused_in_words(name, own_home):
 
 
 def test_an_answer_of_emoji_arrives_whole(own_home):
-    write_settings(own_home, max_tokens=60)
+    write_settings(own_home, max_tokens=40)
     with DrivenProgram(own_home) as program:
         program.wait_ready()
-        program.ask("send", "Copy this line exactly: 🙂 🎉 🚀 🌍 🙂 🎉 🚀 🌍")
-        seen = set()
-        state = program.state()
-        while state["is_busy"] or not state["messages"]:
-            seen.add(state["messages"][-1]["text"] if state["messages"] else "")
-            state = program.state()
-        shown = state["messages"][-1]["text"]
+        program.ask("send", "Write ten emoji.")
+        seen = []
+
+        def has_ended(state) -> bool:
+            seen.extend(message["text"] for message in state["messages"] if message["is_streaming"])
+            return len(state["messages"]) == 2 and not state["is_busy"]
+
+        shown = program.wait(has_ended, "the answer has ended")["messages"][-1]["text"]
         assert program.quit() == 0
     assert any(ord(character) > 0xFFFF for character in shown)
-    assert all("\ufffd" not in text and shown.startswith(text) for text in seen | {shown})
+    assert [text for text in seen if not shown.startswith(text)] == []
+    assert not any("\ufffd" in text for text in [*seen, shown.rstrip("\ufffd")])  # the last one may be cut by the limit
     assert ChatFile(own_home).last()["text"] == shown

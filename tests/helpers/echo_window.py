@@ -134,7 +134,8 @@ class OpenWindow:
 
     def is_ready(self) -> bool:
         """Say whether the model is loaded, nothing is asked of it, and the window has heard of both."""
-        return self.has_plots() and self.context.engine.state is LifeCycle.READY and not self.chats.status.line
+        is_loaded = self.has_plots() and self.context.engine.state is LifeCycle.READY
+        return is_loaded and self.chat.chip.words == self.chats.status.chip_text
 
     def is_idle(self) -> bool:
         """Say whether no answer is under way in the chat that is open, and the window has heard of it."""
@@ -146,6 +147,7 @@ class OpenWindow:
             return
         self._is_closed = True
         self.window.close()
+        QApplication.processEvents()  # the window says that it is closed once the event has been dealt with
         self.program.close()
         self.window.deleteLater()
         self.program.deleteLater()

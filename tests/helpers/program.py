@@ -24,7 +24,7 @@ import msgspec
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-DRIVER = ROOT / "tests" / "end_to_end" / "driver.py"
+DRIVER = "tests.end_to_end.driver"
 
 START_S = 30.0
 PATIENCE_S = 60.0
@@ -57,6 +57,11 @@ def stretched(limit_s: float) -> float:
     return limit_s * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
+def report(line: str) -> None:
+    """Print a measurement for whoever reads the drill's output (`pytest -s`, or `-rP` for those that passed)."""
+    print(line)
+
+
 def write_settings(home: Path, **changes: object) -> None:
     """Have the next start use these settings: greedy answers, unless something else is asked for."""
     folder = home / "config"
@@ -70,6 +75,7 @@ class DrivenProgram:
 
     Attributes:
         home: its CUTAWAY_HOME.
+        temporary: its TMPDIR, beside the home; short, since a socket's name goes into it.
         process: the window's process.
         worst_gap_s: the longest time the window stood still so far, as its event loop saw it; a drill may set it to 0.
     """
@@ -83,29 +89,36 @@ class DrivenProgram:
         prefix: Sequence[str] = (),
     ) -> None:
         self.home = home
+        self.temporary = home.with_name(home.name + ".tmp")
+        self.temporary.mkdir(exist_ok=True)
         self.worst_gap_s = 0.0
         self._buffer = b""
         self._errors = home.with_name(home.name + ".stderr").open("ab")
-        argv = [*prefix, sys.executable, str(DRIVER), *(("--worker", str(worker)) if worker else ())]
-        environment = {**os.environ, "CUTAWAY_HOME": str(home), "QT_QPA_PLATFORM": "offscreen", **(changes or {})}
+        argv = [*prefix, sys.executable, "-m", DRIVER, *(("--worker", str(worker)) if worker else ())]
+        own = {"CUTAWAY_HOME": str(home), "TMPDIR": str(self.temporary), "QT_QPA_PLATFORM": "offscreen"}
         self.process = subprocess.Popen(
             [*argv, *map(str, files)],
             cwd=ROOT,
-            env=environment,
+            env={**os.environ, **own, **(changes or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
         )
 
     def __enter__(self) -> DrivenProgram:
-        self.ask("state", limit_s=START_S)
+        try:
+            self.ask("state", limit_s=stretched(START_S))
+        except AssertionError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_exception: object) -> None:
         left = self.children()
         self.process.kill()
         self.process.wait()
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.stdout.close()

@@ -74,6 +74,9 @@ class SettingsPanel(QWidget):
         inside.addSpacing(12)
         inside.addWidget(CaptionLabel(_("Where things lie")))
         inside.addWidget(_build_folders(folders))
+        inside.addSpacing(12)
+        inside.addWidget(CaptionLabel(_("Engines")))
+        inside.addWidget(_build_engines())
         inside.addSpacing(4)
         inside.addWidget(MutedLabel(_("Cutaway {version}").format(version=version)))
         inside.addStretch()
@@ -184,4 +187,16 @@ def _build_folders(folders: Mapping[str, str]) -> QFrame:
         label.setBuddy(line)
         grid.addWidget(label, row, 0)
         grid.addWidget(line, row, 1)
+    return card
+
+
+def _build_engines() -> QFrame:
+    """Return a card with the engines that are there, and those that are not."""
+    card = QFrame()
+    card.setProperty("kind", "card")
+    column = QVBoxLayout(card)
+    column.setContentsMargins(16, 12, 16, 12)
+    column.setSpacing(8)
+    column.addWidget(PlainLabel(_("CPU engine: llama.cpp, part of Cutaway")))
+    column.addWidget(MutedLabel(_("GPU engine: not installed")))
     return card

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 
 import pytest
@@ -342,6 +343,10 @@ def test_ten_loads_and_unloads_give_the_memory_back(starter_model) -> None:
 
 
 def test_the_variant_names_the_widest_instruction_set() -> None:
-    assert engine_variant("CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | ").endswith(", AVX512")
-    assert engine_variant("CPU : SSSE3 = 1 | ").endswith(", SSSE3")
-    assert engine_variant("").startswith("llama-cpp-python ")
+    assert engine_variant("", "CPU : SSE3 = 1 | AVX2 = 1 | AVX512 = 1 | ").endswith(" · AVX512")
+    assert engine_variant("", "CPU : SSSE3 = 1 | ").endswith(" · SSSE3")
+    assert re.fullmatch(r"llama\.cpp [0-9.]+", engine_variant("", ""))
+
+
+def test_a_library_that_was_chosen_for_this_processor_is_named_instead() -> None:
+    assert engine_variant("zen4", "CPU : AVX2 = 1 | ").endswith(" · CPU variant zen4")

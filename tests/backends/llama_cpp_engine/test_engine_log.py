@@ -66,3 +66,11 @@ def test_lines_that_are_no_text_are_kept_readable(capsys) -> None:
     log._on_line(4, b"bad \xff byte\n", None)
     assert log.problems() == ["bad \ufffd byte"]
     capsys.readouterr()
+
+
+def test_lines_become_events_without_the_dump_of_the_metadata(capsys) -> None:
+    log = EngineLog()
+    for level, text in ((2, b"llama_model_loader: - kv 3: x str = y\n"), (2, b"n_ctx = 5\n"), (3, b"odd\n")):
+        log._on_line(level, text, None)
+    assert [(event.level, event.text) for event in log.events()] == [("info", "n_ctx = 5"), ("warning", "odd")]
+    capsys.readouterr()
