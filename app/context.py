@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from app.chat.messages import Chat
 from app.chat.session import ChatSession, SessionServices
 from app.chat.session_events import OnSessionEvent
@@ -20,13 +22,14 @@ from app.chat.store import ChatStore, open_store
 from app.connections import ConnectionCounter
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
 from app.errors import AppError, Words
-from app.i18n import use_language
+from app.i18n import _, use_language
 from app.log import new_worker_log, trim_worker_log
-from app.models.fit import kv_bytes_per_token
+from app.models.fit import kv_bytes_per_token, weights_bytes
 from app.models.library import Library, ModelEntry
 from app.paths import Paths, install_folder, open_paths
 from app.settings import SettingsStore
 from app.telemetry.store import TelemetryStore
+from app.units import bytes_text
 from backends import protocol
 from backends.client import EngineDied, WorkerCommand
 from backends.renderer_client import RendererClient
@@ -73,6 +76,7 @@ class AppContext:
         self.connections = ConnectionCounter()
         self.connections.install()
         self._worker_log = Path(os.devnull)
+        self._last_loaded: protocol.ModelLoaded | None = None
         self.engine = EngineSupervisor(self._open_worker_log, self._on_engine_event, command)
         self.notices = [
             *notices,
@@ -135,6 +139,7 @@ class AppContext:
             case protocol.StepDone():
                 self.telemetry.record_step(event)
             case protocol.ModelLoaded():
+                self._last_loaded = event
                 header = self.engine.header
                 predicted = kv_bytes_per_token(header, event.kv_type) if header is not None else None
                 self.telemetry.model_loaded(event, predicted)
@@ -152,6 +157,7 @@ class AppContext:
     def load_model(self, entry: ModelEntry, backend: str = "llama_cpp") -> None:
         """Load a model of the library with the settings' params and remember it; returns at once."""
         self.settings.change(last_model=entry.key)
+        self._last_loaded = None
         self.engine.load(LoadRequest(str(entry.path), backend, self.load_params()))
 
     def preferred_model(self) -> ModelEntry | None:
@@ -166,6 +172,18 @@ class AppContext:
         if request is None:
             return None
         return next((entry for entry in self.library.entries() if str(entry.path) == request.path), None)
+
+    def memory_hint(self) -> str:
+        """Return what the model needs at least and what is free now, in a sentence; "" when its header is unknown."""
+        header = self.engine.header
+        if header is None:
+            return ""
+        loaded = self._last_loaded
+        per_token = kv_bytes_per_token(header, loaded.kv_type) if loaded is not None else None
+        needed = weights_bytes(header) + (per_token * loaded.context_tokens if loaded and per_token else 0)
+        free = psutil.virtual_memory().available
+        words = _("It needs at least {needed}; {free} are free now.")
+        return words.format(needed=bytes_text(needed), free=bytes_text(free))
 
     def load_params(self) -> protocol.LoadParams:
         """Return the settings as load params."""

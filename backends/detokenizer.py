@@ -1,7 +1,7 @@
 """From token ids to text that can be shown: whole characters only, and nothing that may turn out a stop string.
 
 Knows bytes and ids, no vocabulary and no engine. The invariant: the released texts joined equal the decoded bytes of
-all tokens, cut where the first stop string begins.
+all tokens, cut where the first stop string begins and where a last character is not whole.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Detokenizer:
         return self._release(self._safe_length())
 
     def finish(self) -> tuple[str, tuple[int, ...]]:
-        """Return all that is still held; bytes that never became a character turn into U+FFFD."""
+        """Return all that is still held; a character whose last bytes never came is dropped with its ids."""
         if self.stopped:
             return "", ()
-        self._held_text += self._decoder.decode(b"", final=True)
         text, self._held_text = self._held_text, ""
-        ids = tuple(token_id for token_id, _ in self._held_ids)
+        whole = self._released_length + len(text)
+        ids = tuple(token_id for token_id, length in self._held_ids if length <= whole)
         self._held_ids.clear()
         return text, ids
 

@@ -207,6 +207,8 @@ class Rehearsal:
         self._must(self.system.run([*_INSTALL, "--reinstall", self._deb]), "apt-get install --reinstall")
         self._must(self._as_person(["cutaway", "--help"]), "cutaway --help")
         self._must(self.system.run(["apt-get", "remove", "-y", "cutaway"]), "apt-get remove")
+        _same(before, self._files())
+        self._must(self.system.run([*_INSTALL, self._deb]), "apt-get install")
         self._must(self.system.run(["apt-get", "purge", "-y", "cutaway"]), "apt-get purge")
         _same(before, self._files())
         if not kept <= self._home() or not chats.is_file():
@@ -228,6 +230,7 @@ class Rehearsal:
     # ---------------------------------------------------------------------------------------- the .run
 
     def _run_install(self) -> str:
+        self._must(self.system.run([*_INSTALL, "xz-utils"]), "apt-get")  # bare systems lack it, desktops do not
         self._before = self._home()
         self._must(self._as_person(["sh", self._run]), "the .run")
         entry = self.system.inside(f"{_PERSON.home}/.local/share/applications/cutaway.desktop").read_text(

@@ -153,8 +153,10 @@ class ChatSession:
         self._on_event(MessageAdded(asked))
         self._on_event(MessageAdded(answered))
         self._on_event(AnswerWaiting(self.chat.chat_id, True))
-        if self._services.engine.state is LifeCycle.DEAD:
-            self._services.engine.restart()
+        engine = self._services.engine
+        # Its death is told before its state changes: a prompt sent between the two must start it again as well.
+        if engine.state is LifeCycle.DEAD or engine.died is not None:
+            engine.restart()
         self._compose_when_ready()
         return True
 

@@ -71,3 +71,15 @@ def test_a_session_is_made_once_a_chat() -> None:
     context.end_session(chat.chat_id)
     assert context.session(chat, lambda _event: None) is not session
     context.close()
+
+
+def test_a_model_s_need_is_said_beside_what_is_free(starter_model) -> None:
+    context, log = build_context(), EventLog()
+    context.watch_engine(log.add)
+    assert context.memory_hint() == ""
+    context.settings.change(context_tokens=1024)
+    context.load_model(context.preferred_model())
+    log.wait(protocol.ModelLoaded)
+    # 92.1 MiB of weights and 22.5 MiB for 1,024 tokens
+    assert context.memory_hint().startswith("It needs at least 115\u00a0MiB; ")
+    context.close()

@@ -54,10 +54,18 @@ def test_an_id_is_released_with_the_text_that_completes_it() -> None:
     assert detokenizer.add(12, emoji[2:]) == ("😀", (11, 12))
 
 
-def test_bytes_that_never_become_a_character_are_said_at_the_end() -> None:
-    texts, ids, _ = stream([b"a", "😀".encode()[:3]])
-    assert "".join(texts) == "a\ufffd"
-    assert ids == [0, 1]
+def test_a_character_whose_end_never_came_is_dropped_with_its_ids() -> None:
+    emoji = "😀".encode()
+    texts, ids, _ = stream([b"a", emoji[:2], emoji[2:3]])
+    assert "".join(texts) == "a"
+    assert ids == [0]
+
+
+def test_a_dropped_character_takes_no_whole_one_along() -> None:
+    emoji = "😀".encode()
+    texts, ids, _ = stream([b"a", b"b" + emoji[:2]])
+    assert "".join(texts) == "ab"
+    assert ids == [0]  # the second token is not all said, so its id would stand for more than the text
 
 
 def test_invalid_bytes_in_the_middle_do_not_hold_the_rest_back() -> None:

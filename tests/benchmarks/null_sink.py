@@ -24,7 +24,7 @@ from tests.benchmarks.measure import ROOT, Bench, Figures, physical_threads, sta
 
 _NEW_TOKENS, _QUICK_NEW_TOKENS = 128, 8
 _PROMPT_TOKENS = 512
-_ROUNDS, _QUICK_ROUNDS = 7, 1
+_ROUNDS, _QUICK_ROUNDS = 5, 1
 _SEED = 11
 _MICRO_BATCH_TOKENS = 512
 

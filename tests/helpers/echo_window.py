@@ -63,9 +63,8 @@ def entry_for(path: Path, name: str = "", **fields: object) -> ModelEntry:
 
 def script_entry(folder: Path, name: str = "Echo", script: EchoScript | None = None, **fields: object) -> ModelEntry:
     """Write a script and return its entry."""
-    return entry_for(
-        write_script(folder / f"{name.replace('/', '_')}.json", script or EchoScript(ANSWER)), name, **fields
-    )
+    path = write_script(folder / f"{name.replace('/', '_')}.json", script or EchoScript(ANSWER))
+    return entry_for(path, name, **fields)
 
 
 def echo_context(entries: Sequence[ModelEntry]) -> AppContext:

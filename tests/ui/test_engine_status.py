@@ -47,7 +47,7 @@ class Told:
         self.engine = Engine()
         self.bridge = Bridge()
         self.notices = NoticeBar(load_theme("dark"))
-        context = SimpleNamespace(engine=self.engine, load_model=self.load_model)
+        context = SimpleNamespace(engine=self.engine, load_model=self.load_model, memory_hint=lambda: "It needs 1 MiB.")
         self.status = EngineStatus(context, self.bridge, self.notices)
 
     def load_model(self, entry: ModelEntry) -> None:
@@ -168,7 +168,9 @@ def test_a_death_ends_the_notice_of_silence(told):
 
 
 def test_a_fallback_stays_on_screen_in_words(told):
-    told.event(protocol.ModelLoaded(backend="echo", model_path="m", context_tokens=8, notices=(NoticeCode.GPU_NOT_USED,)))
+    told.event(
+        protocol.ModelLoaded(backend="echo", model_path="m", context_tokens=8, notices=(NoticeCode.GPU_NOT_USED,))
+    )
     (notice,) = shown_notices(told.notices)
     assert notice.startswith("Warning: The GPU was asked for, but the model runs on the CPU.")
     told.moved_to(LifeCycle.READY)

@@ -114,7 +114,9 @@ def test_the_starter_model_answers_in_the_window(open_window, qtbot):
     qtbot.waitUntil(window.is_idle, timeout=PATIENCE_MS)
     item = window.chat.view.items[-1]
     assert item.text.strip()
-    assert re.fullmatch(r".*tokens/s  ·  first token .*s  ·  \d+ read, 0 reused  ·  (token limit reached|finished)", item.figures)
+    assert re.fullmatch(
+        r".*tokens/s  ·  first token .*s  ·  \d+ read, 0 reused  ·  (token limit reached|finished)", item.figures
+    )
     ids = context.store.branch(window.chat_id())[-1].token_ids
     assert 0 < len(ids) <= 6
     assert Path(context.store.branch(window.chat_id())[-1].model).name == "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -149,7 +149,9 @@ def drop(window: OpenWindow, *files: Path) -> bool:
     entered.ignore()
     QApplication.sendEvent(window.window, entered)
     if entered.isAccepted():
-        QApplication.sendEvent(window.window, QDropEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, buttons, no_keys))
+        QApplication.sendEvent(
+            window.window, QDropEvent(QPoint(5, 5), Qt.DropAction.CopyAction, data, buttons, no_keys)
+        )
     return entered.isAccepted()
 
 
@@ -186,7 +188,9 @@ def test_a_file_is_chosen_in_a_dialog(no_model, wait, monkeypatch, tmp_path):
 
 
 def test_the_models_screen_chooses_the_model_in_use_and_forgets_others(open_window, wait, tmp_path):
-    entries = [script_entry(tmp_path, name, origin=origin) for name, origin in (("Alpha", "imported"), ("Beta", "starter"))]
+    entries = [
+        script_entry(tmp_path, name, origin=origin) for name, origin in (("Alpha", "imported"), ("Beta", "starter"))
+    ]
     context = echo_context(entries)
     context.settings.change(last_model=entries[1].key)
     window = open_window(context=context)
@@ -375,12 +379,12 @@ def test_nothing_is_wider_than_the_smallest_window(open_window, qtbot, wait):
     window.chats.send("a question of some length, so that it must be broken in a narrow window")
     wait(window.is_idle)
     window.window.tell("one", Words("Something happened. " * 9, "Do this. " * 9))
+    body = window.window.centralWidget()
     for is_folded in (True, False):
         window.window.plots.panel.set_folded(is_folded)
         for name in SCREENS:
             window.window.show_screen(name)
             window.window.resize(960, 600)
-            body = window.window.centralWidget()
             qtbot.waitUntil(lambda: body.minimumSizeHint().width() <= 960)
             assert body.minimumSizeHint().height() <= 600, name
             assert window.window._screens.geometry().right() < 960

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import stat
 import sys
@@ -90,5 +89,5 @@ def test_what_a_killed_program_left_behind_is_taken_over(qapp, name, qtbot):
     first = SingleInstance(name)
     with qtbot.waitSignal(first.files_handed_over):
         assert hand_over(name, ["a"])
-    assert stat.S_IMODE(os.stat(path).st_mode) & 0o077 == 0
+    assert stat.S_IMODE(Path(path).stat().st_mode) & 0o077 == 0
     first.close()

@@ -180,9 +180,9 @@ class CutawayPanel(QWidget):
         column.setContentsMargins(0, 0, 16, 0)
         column.setSpacing(12)
         figures = QHBoxLayout()
-        figures.setSpacing(8)
+        figures.setSpacing(4)
         self._speed, self._kv, self._memory = LiveFigure(), LiveFigure(), LiveFigure()
-        for figure, share in ((self._speed, 11), (self._kv, 9), (self._memory, 9)):  # "tokens/s" is the longest unit
+        for figure, share in ((self._speed, 10), (self._kv, 9), (self._memory, 9)):  # "tokens/s" is the longest unit
             figures.addWidget(figure, share)
         column.addLayout(figures)
         column.addWidget(self.plots[0], 3)

@@ -66,6 +66,7 @@ class InspectPanel(QWidget):
         self.tools = ToolsRow(time, self.plots)
         self.tools.told.connect(self.told)
         self.estimate = EstimateTable()
+        self.estimate.setProperty("kind", "framed")
         self._log = EngineLog(timer)
         self._build()
         timer.add(self)

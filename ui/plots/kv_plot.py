@@ -127,4 +127,5 @@ class KvPlot(TimePlot):
         if index is None:
             return {}
         names = [entry.key for entry in self.legend.entries]
-        return {name: units.number_text(self._view[name][index] / self._unit_bytes) for name in names}
+        values = {name: self._view[name][index] / self._unit_bytes for name in names}
+        return {name: units.number_text(value) if np.isfinite(value) else "–" for name, value in values.items()}

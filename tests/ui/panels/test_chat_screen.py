@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 
 import pytest
@@ -12,6 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QListView
 
 from app.chat.messages import MessageState, Role
 from app.chat.store import StoreError
+from app.units import NBSP
 from backends.echo_engine import EchoScript, Fault
 from backends.protocol import LifeCycle
 from tests.helpers.echo_window import ANSWER, OpenWindow, echo_context, script_entry
@@ -53,8 +55,8 @@ def test_a_prompt_is_typed_sent_with_enter_and_answered_with_figures(open_window
     assert window.texts == ["Why is paging good?", ANSWER]
     assert len(seen) > 3  # it came in a stream
     assert all(ANSWER.startswith(text) for text in seen)
-    figures = window.chat.view.items[1].figures
-    assert [part.split("\u00a0")[-1].split(" ")[0] for part in figures.split("  ·  ")] == ["tokens/s", "ms", "20", "finished"]
+    figures = window.chat.view.items[1].figures.replace(NBSP, " ")
+    assert re.fullmatch(r"[\d.,]+ tokens/s  ·  first token [\d.]+ m?s  ·  20 read, 0 reused  ·  finished", figures)
     assert [(m.role, m.text, m.state) for m in stored(window)] == [
         (Role.USER, "Why is paging good?", MessageState.COMPLETE),
         (Role.ASSISTANT, ANSWER, MessageState.COMPLETE),

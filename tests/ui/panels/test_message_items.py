@@ -22,7 +22,10 @@ ANSWER = Message(7, 1, 6, Role.ASSISTANT, "An answer.", MessageState.COMPLETE, s
 
 
 def test_a_finished_answer_tells_its_figures():
-    assert message_item(ANSWER).figures == f"151{NBSP}tokens/s  ·  first token 91.2{NBSP}ms  ·  23 read, 412 reused  ·  finished"
+    assert (
+        message_item(ANSWER).figures
+        == f"151{NBSP}tokens/s  ·  first token 91.2{NBSP}ms  ·  23 read, 412 reused  ·  finished"
+    )
     assert message_item(ANSWER).state_text == ""
     assert (message_item(ANSWER).key, message_item(ANSWER).role) == (7, "assistant")
 
