@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -28,11 +29,13 @@ from app.models.fit import kv_bytes_per_token, weights_bytes
 from app.models.library import Library, ModelEntry
 from app.paths import Paths, install_folder, open_paths
 from app.settings import SettingsStore
-from app.telemetry.store import TelemetryStore
 from app.units import bytes_text
 from backends import protocol
 from backends.client import EngineDied, WorkerCommand
 from backends.renderer_client import RendererClient
+
+if TYPE_CHECKING:
+    from app.telemetry.store import TelemetryStore
 
 _STORE_NAME = "chats.sqlite3"
 _SETTINGS_NAME = "settings.json"
@@ -60,7 +63,6 @@ class AppContext:
         store: the chats.
         library: the model files.
         engine: the one engine.
-        telemetry: its readings over time.
         connections: the network connections of this process.
         notices: what went wrong while opening all this.
     """
@@ -72,7 +74,7 @@ class AppContext:
         opened = open_store(paths.data / _STORE_NAME)
         self.store: ChatStore = opened.store
         self.library = Library(paths.data, install_folder())
-        self.telemetry = TelemetryStore()
+        self._telemetry: TelemetryStore | None = None
         self.connections = ConnectionCounter()
         self.connections.install()
         self._worker_log = Path(os.devnull)
@@ -90,6 +92,16 @@ class AppContext:
         self._sessions: dict[int, ChatSession] = {}
         self._watchers: list[Callable[[EngineEvent], None]] = []
         self._lock = threading.Lock()
+
+    @property
+    def telemetry(self) -> TelemetryStore:
+        """The engine's readings over time, made when first asked for: numpy is not needed for the first paint."""
+        with self._lock:
+            if self._telemetry is None:
+                from app.telemetry.store import TelemetryStore
+
+                self._telemetry = TelemetryStore()
+            return self._telemetry
 
     # ------------------------------------------------------------------------------------- sessions
 

@@ -312,6 +312,10 @@ _DEATHS: dict[str, Callable[[], _Pair]] = {
         _("The engine said something Cutaway does not understand, so Cutaway ended it."),
         _("Restart it. If it happens again, install Cutaway again."),
     ),
+    "unheard": lambda: (
+        _("Cutaway itself failed while listening to the engine, and ended it."),
+        _("Nothing written is lost. Restart the engine; the program's log says more."),
+    ),
     "not_started": lambda: (
         _("The engine's process could not be started."),
         _("Close other programs and try again. If it happens again, install Cutaway again."),
@@ -340,7 +344,7 @@ def words_for_death(
         signal: the number of the signal that ended it, or None.
         phase: what it was doing: "starting", "loading", "reading", "writing"; anything else says nothing.
         cause: as EngineDied says it: "exited", "killed" by us since it no longer answered, "protocol" when it spoke
-            nonsense, "not_started".
+            nonsense, "not_started", "unheard" when our own listener failed.
         memory_hint: a sentence with figures, such as "It needed about 6 GiB; 4 GiB were free."; shown where memory
             is the likely cause.
     """

@@ -72,8 +72,8 @@ class EngineDied:
         exit_code: its exit code; None when a signal ended it or it never started.
         signal: the number of the signal that ended it; None for none.
         last_log_lines: the end of its log.
-        cause: "exited", "killed" (by this program), "protocol" (it spoke nonsense), "not_started" or "replaced" (by the
-            supervisor, for another model).
+        cause: "exited", "killed" (by this program), "protocol" (it spoke nonsense), "not_started",
+            "unheard" (whoever took its events failed) or "replaced" (by the supervisor, for another model).
     """
 
     exit_code: int | None
@@ -147,20 +147,25 @@ class EngineClient:
     def _run(self) -> None:
         sender = threading.Thread(target=self._send_all, name="engine-sender", daemon=True)
         try:
-            cause = self._start_process()
+            self._start_process()
         except OSError as error:
             self._on_event(self, EngineDied(None, None, (str(error),), "not_started"))
             return
         sender.start()
-        cause = self._read_all()
-        died = self._reap(cause)
-        self._outgoing.put(None)
-        sender.join()
-        if self._pipe is not None:
-            self._pipe.close()
-        self._on_event(self, died)
+        cause = "unheard"  # somebody who took an event failed: without a listener the engine must not live on
+        try:
+            cause = self._read_all()
+        finally:
+            if cause == "unheard":
+                self.kill()
+            died = self._reap(cause)
+            self._outgoing.put(None)
+            sender.join()
+            if self._pipe is not None:
+                self._pipe.close()
+            self._on_event(self, died)
 
-    def _start_process(self) -> str:
+    def _start_process(self) -> None:
         connection, child_end = wire.connection_pair()
         self._pipe = wire.event_pipe(connection)
         arguments = ("--fd", str(child_end), "--backend", self._backend, "--parent", str(os.getpid()))
@@ -182,7 +187,6 @@ class EngineClient:
         if self._was_killed.is_set():
             self._process.kill()
         self._heard_s = time.monotonic()
-        return "exited"
 
     def _open_log(self) -> IO[bytes]:
         try:

@@ -70,18 +70,23 @@ License: Apache-2.0
 # The tree is somebody's whole Python, which Debian's own packages would not bring.
 _LINTIAN_OVERRIDES = (
     "embedded-library",
-    "unstripped-binary-or-object",
-    "hardening-no-pie",
-    "package-installs-python-bytecode",
+    "interpreter-in-usr-local",
+    "library-not-linked-against-libc",
+    "package-installs-python-pycache-dir",
+    "script-not-executable",
+    "shared-library-lacks-prerequisites",
+    "unusual-interpreter",
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Make both packages; returns the exit code."""
-    if arguments:
-        sys.stderr.write("usage: linux_package.py\n")
+    """Make both packages, or say with --is-prepared whether that is quick; returns the exit code."""
+    if list(arguments) not in ([], ["--is-prepared"]):
+        sys.stderr.write("usage: linux_package.py [--is-prepared]\n")
         return 2
     try:
+        if arguments:
+            return 0 if stage.is_prepared() else 1
         make_packages()
     except bootstrap.SetupError as error:
         sys.stderr.write(f"\n{error}\n")
@@ -143,6 +148,8 @@ def add_system_files(root: Path, version: str) -> None:
     manual = share / "man" / "man1" / "cutaway.1"
     stage.write_file(manual.with_suffix(".1.gz"), gzip.compress(manual.read_bytes(), 9, mtime=0))
     manual.unlink()
+    changes = gzip.compress((bootstrap.ROOT / "CHANGELOG.md").read_bytes(), 9, mtime=0)
+    stage.write_file(share / "doc" / "cutaway" / "changelog.gz", changes)
     stage.write_file(share / "doc" / "cutaway" / "copyright", _COPYRIGHT.format(prefix=PREFIX).encode())
     overrides = "".join(f"cutaway: {tag}\n" for tag in _LINTIAN_OVERRIDES)
     stage.write_file(share / "lintian" / "overrides" / "cutaway", overrides.encode())
@@ -190,7 +197,7 @@ def build_deb(root: Path, version: str) -> Path:
         path.chmod(0o755 if path.is_dir() else 0o644)
     DIST.mkdir(exist_ok=True)
     deb = DIST / f"cutaway_{version}_{_MACHINES[os.uname().machine]}.deb"
-    command = ["nice", "-n", "15", "dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--threads-max=2"]
+    command = ["nice", "-n", "15", "dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--threads-max=2"]
     command += ["--build", str(root), str(deb)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(time_s)}
     if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode != 0:

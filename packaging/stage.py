@@ -26,6 +26,7 @@ import tree
 
 _CODE_FOLDERS = ("app", "backends", "ui")
 _SOURCES_OF_RESOURCES = {".po", ".pot"}
+_LOCK = inputs.LOCKS / "base-linux.txt"
 _TOOLS = {"patchelf": "patchelf", "strip": "binutils", "readelf": "binutils", "cc": "build-essential"}
 
 # Compiled ahead, since the program's folder is nobody's to write. One process in a fixed order, and no times in the
@@ -50,7 +51,7 @@ def stage(target: Path, prefix: str) -> dict[str, float]:
         prefix: where it will be installed.
     """
     clock = _Clock()
-    pins = inputs.read_lock(inputs.LOCKS / "base-linux.txt")
+    pins = inputs.read_lock(_LOCK)
     files = inputs.fetch(pins, inputs.input_folder())
     clock.lap("inputs")
     engine_version = bootstrap.pinned_version(bootstrap.ENGINE)
@@ -77,6 +78,15 @@ def stage(target: Path, prefix: str) -> dict[str, float]:
     clock.lap("compile")
     tree.normalise(target, tree.source_time_s())
     return clock.laps_s
+
+
+def is_prepared() -> bool:
+    """Return whether everything that takes long to download or to build is in the cache."""
+    folder = inputs.input_folder()
+    if shutil.which("c++") is None or not folder.is_dir():
+        return False
+    is_downloaded = all(inputs.find(pin, folder) for pin in inputs.read_lock(_LOCK))
+    return is_downloaded and llama_build.engine_folder(bootstrap.pinned_version(bootstrap.ENGINE)).is_dir()
 
 
 class _Clock:

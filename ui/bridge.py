@@ -8,6 +8,7 @@ forwarded at all: the telemetry store has them, and plots look there when they r
 from __future__ import annotations
 
 import threading
+import time
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
@@ -42,10 +43,10 @@ class Bridge(QObject):
         self._lock = threading.Lock()
         self._pending: dict[tuple[int, int], tuple[int, list[str]]] = {}
         self._is_closed = False
+        self._flushed_s = 0.0
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.setInterval(FRAME_MS)
         self._timer.timeout.connect(self.flush)
         self._text_arrived.connect(self._on_text_arrived, Qt.ConnectionType.QueuedConnection)
 
@@ -79,6 +80,7 @@ class Bridge(QObject):
     @Slot()
     def flush(self) -> None:
         """Hand on the text that has arrived since the last frame."""
+        self._flushed_s = time.monotonic()
         with self._lock:
             pending, self._pending = self._pending, {}
         for (chat_id, message_id), (start, texts) in pending.items():
@@ -86,5 +88,11 @@ class Bridge(QObject):
 
     @Slot()
     def _on_text_arrived(self) -> None:
-        if not self._is_closed and not self._timer.isActive():
-            self._timer.start()
+        """Hand the text on at once, or with the next frame when the last one is younger than a frame."""
+        if self._is_closed or self._timer.isActive():
+            return
+        wait_ms = FRAME_MS - (time.monotonic() - self._flushed_s) * 1000
+        if wait_ms <= 0:
+            self.flush()
+        else:
+            self._timer.start(round(wait_ms))

@@ -119,6 +119,7 @@ def test_the_phase_is_told_and_an_unknown_one_says_nothing():
 def test_a_kill_of_our_own_is_not_blamed_on_memory():
     assert "did not answer" in words_for_death(None, 9, cause="killed", memory_hint="It needed 6 GiB.").message
     assert "does not understand" in words_for_death(None, 9, cause="protocol").message
+    assert "Cutaway itself failed" in words_for_death(None, 9, cause="unheard").message
     assert words_for_death(None, None, cause="not_started").message == "The engine's process could not be started."
     assert "It needed 6 GiB." in words_for_death(None, 9, memory_hint="It needed 6 GiB.").message
 

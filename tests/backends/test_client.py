@@ -161,3 +161,20 @@ def test_a_bundled_worker_runs_isolated_by_its_absolute_path() -> None:
     assert argv[1] == "-I"
     assert Path(argv[2]).is_absolute()
     assert Path(argv[2]).name == "worker.py"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_listener_that_fails_ends_the_worker_and_is_told_of_its_death(tmp_path) -> None:
+    died = []
+
+    def listen(_client: client.EngineClient, event: client.ClientEvent) -> None:
+        if isinstance(event, EngineDied):
+            died.append(event)
+        else:
+            raise RuntimeError("a listener's own fault")
+
+    worker = client.EngineClient(client.bundled_worker(), "echo", tmp_path / "log", listen)
+    worker.start()
+    assert worker.join(30)
+    assert [event.cause for event in died] == ["unheard"]
+    assert not psutil.pid_exists(worker.pid)

@@ -12,6 +12,7 @@ import argparse
 import datetime
 import importlib
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -43,6 +44,7 @@ def main() -> int:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
     if asked.write and (asked.quick or asked.names):
         parser.error("--write takes a whole and full run")
+    signal.signal(signal.SIGTERM, lambda *_arguments: sys.exit(143))  # so that the children and the screen end with us
     load_before = _load()
     found, failed = _run(asked.names or NAMES, is_quick=asked.quick)
     print("\n" + _section(found, load_before))

@@ -97,7 +97,7 @@ class _Driver(QObject):
         try:
             if not is_over:
                 if waited_s > _PATIENCE_S:
-                    raise TimeoutError("what a benchmark waits for does not happen")
+                    raise TimeoutError(f"nothing came of it in {_PATIENCE_S:.0f} s: is the machine busy?")
                 return
             self._waits_for = next(self._scenario)
             self._since_s = time.monotonic()

@@ -38,7 +38,8 @@ def test_nothing_that_the_program_loads_is_left_out(tmp_path):
     inside = [Path(file).relative_to(packages) for file in json.loads(done.stdout) if file.startswith(str(packages))]
     loaded = [PurePosixPath(path) for path in inside if path.parts[:2] != ("llama_cpp", "lib")]
     assert len(loaded) > 300
-    assert [str(path) for path in loaded if prune.is_left_out(path)] == []
+    optional = ("PySide6/QtTest.", "PySide6/Qt/lib/libQt6Test.")  # pyqtgraph tries it for its own tests, and goes on
+    assert [str(path) for path in loaded if prune.is_left_out(path) and not str(path).startswith(optional)] == []
 
 
 @pytest.mark.parametrize(

@@ -109,3 +109,8 @@ def test_a_launcher_without_its_python_says_so(tmp_path):
 
 def test_the_version_is_the_one_of_the_project():
     assert f'version = "{stage.program_version()}"' in (bootstrap.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_nothing_is_prepared_in_an_empty_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert not stage.is_prepared()

@@ -84,6 +84,11 @@ def test_it_says_where_things_lie_and_which_version_this_is(panel):
     assert "Cutaway 1.2.3" in texts(panel)
 
 
+def test_it_says_which_engines_are_there(panel):
+    assert "CPU engine: llama.cpp, part of Cutaway" in texts(panel)
+    assert "GPU engine: not installed" in texts(panel)
+
+
 def test_a_closed_screen_listens_no_more(qtbot, store):
     made = SettingsPanel(store, {}, "1")
     Shiboken.delete(made)
