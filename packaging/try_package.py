@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -99,8 +100,15 @@ class Rehearsal:
 
     def _checks(self, result: subprocess.CompletedProcess[str]) -> str:
         """Return what the self-test found; raises StepError unless all of it passed."""
-        self._must(result, "cutaway selftest")
-        reasons = [check["reason"] for check in json.loads(result.stdout)["checks"]]
+        lines = result.stdout.splitlines()
+        if "{" not in lines:
+            raise StepError(f"cutaway selftest ended with {result.returncode}: {_short(result.stdout)}")
+        checks = json.loads("\n".join(lines[lines.index("{") :]))["checks"]
+        failed = [f"{check['name']}: {check['reason']}" for check in checks if not check["passed"]]
+        if failed or result.returncode != 0:
+            noise = _short("\n".join(lines[: lines.index("{")]))
+            raise StepError("; ".join([*failed, noise]))
+        reasons = [check["reason"] for check in checks]
         if not any("CPU variant" in reason for reason in reasons):
             raise StepError(f"no variant of the engine is told: {reasons}")
         return "; ".join(reasons)
@@ -352,6 +360,7 @@ def main(arguments: Sequence[str]) -> int:
     if arguments:
         sys.stderr.write("usage: try_package.py\n")
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the system that was made is removed then, too
     version = stage.program_version()
     found = [sorted(linux_package.DIST.glob(name)) for name in (f"cutaway_{version}_*.deb", f"Cutaway-{version}-*.run")]
     try:

@@ -35,15 +35,22 @@ def test_the_end_of_what_a_command_said_is_told_on_one_line():
 def test_a_selftest_that_tells_no_variant_does_not_hold(tmp_path):
     rehearsal = try_package.Rehearsal.__new__(try_package.Rehearsal)
 
-    def answer(reason: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess([], 0, json.dumps({"checks": [{"reason": reason}]}), "")
+    def answer(reason: str, *, passed: bool = True) -> subprocess.CompletedProcess[str]:
+        checks = [{"name": "model", "passed": passed, "reason": reason}]
+        said = "a warning\n" + json.dumps({"checks": checks}, indent=2)
+        return subprocess.CompletedProcess([], 0 if passed else 1, said, "")
 
     assert rehearsal._checks(answer("llama.cpp 1 · CPU variant zen4")) == "llama.cpp 1 · CPU variant zen4"
     with pytest.raises(try_package.StepError, match="no variant"):
         rehearsal._checks(answer("llama.cpp 1 · AVX2"))
+    with pytest.raises(try_package.StepError, match=r"^model: it is gone; a warning$"):
+        rehearsal._checks(answer("it is gone", passed=False))
+    with pytest.raises(try_package.StepError, match="ended with 127: not found"):
+        rehearsal._checks(subprocess.CompletedProcess([], 127, "not found", ""))
 
 
 def test_without_packages_it_says_how_to_make_them(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(try_package.linux_package, "DIST", tmp_path)
+    monkeypatch.setattr(try_package.signal, "signal", lambda *_: None)
     assert try_package.main([]) == 1
     assert "Make it first: make package-linux" in capsys.readouterr().err

@@ -111,7 +111,8 @@ def test_a_death_is_told_with_its_cause_and_one_click_restarts(told):
     told.event(LOADED)
     told.event(EngineDied(None, 9, (), "exited"), LifeCycle.DEAD)
     assert shown_notices(told.notices) == [
-        "Error: The system ended the engine, probably out of memory. It needs 1 MiB. Try a smaller quantization or a shorter context."
+        "Error: The system ended the engine, probably out of memory. It needs 1 MiB. "
+        "Try a smaller quantization or a shorter context."
     ]
     button_of(told.notices, "Restart").click()
     assert told.engine.asked == ["restart"]
