@@ -112,6 +112,10 @@ _ERRORS: dict[str, Callable[[], _Pair]] = {
         _("The chat is too long: {prompt_tokens} tokens, and the context holds {context_tokens}."),
         _("Shorten the prompt, start a new chat, or choose a longer context in the settings."),
     ),
+    ErrorCode.CHAT_TOO_LARGE: lambda: (
+        _("The chat is too long: it holds {text} of text, and at most {limit} can be read."),
+        _("Shorten the prompt, or start a new chat."),
+    ),
     ErrorCode.BAD_PARAMS: lambda: (
         _("The engine does not accept these sampling settings: {detail}"),
         _("Set them back in the settings."),
@@ -237,7 +241,7 @@ class _Values(dict[str, str]):
         super().__init__({key: _value(value) for key, value in parameters.items()})
         path = str(parameters.get("path", ""))
         self["name"] = one_line(_file_name(path), 80) or _("unknown")
-        for key in ("needed", "free", "limit"):
+        for key in ("needed", "free", "limit", "text"):
             size_bytes = parameters.get(f"{key}_bytes")
             self[key] = bytes_text(size_bytes if isinstance(size_bytes, int | float) else None)
 

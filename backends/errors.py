@@ -28,6 +28,7 @@ class ErrorCode(enum.StrEnum):
     ALREADY_LOADED = "already_loaded"
     EMPTY_PROMPT = "empty_prompt"
     PROMPT_TOO_LONG = "prompt_too_long"  # prompt_tokens, context_tokens
+    CHAT_TOO_LARGE = "chat_too_large"  # text_bytes, limit_bytes: more text than is ever rendered
     BAD_PARAMS = "bad_params"  # detail
     NO_KV_ROOM = "no_kv_room"  # context_tokens
     DECODE_FAILED = "decode_failed"  # detail

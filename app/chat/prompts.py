@@ -12,7 +12,11 @@ from app.chat.messages import Message, Role
 from app.errors import Words, words_for
 from app.i18n import _
 from backends import protocol
+from backends.errors import EngineError, ErrorCode
 from backends.renderer_client import RendererClient, RenderMessage, RenderTemplate
+
+# Under the renderer's own limit of 4 MiB, so that a long chat is not taken for a template that writes without end.
+MAX_TEXT_BYTES = 3 * 1024 * 1024
 
 
 def render_messages(branch: Iterable[Message], system_prompt: str, tokenizer_hash: str) -> tuple[RenderMessage, ...]:
@@ -44,8 +48,11 @@ def render_prompt(
         The prompt, and the words of a fallback when the model's own template could not be used.
 
     Raises:
-        EngineError: not even the fallback template could be rendered.
+        EngineError: there is more text than is ever rendered, or not even the fallback template could be rendered.
     """
+    text_bytes = sum(len(message.content.encode(errors="replace")) for message in messages)
+    if text_bytes > MAX_TEXT_BYTES:
+        raise EngineError(ErrorCode.CHAT_TOO_LARGE, text_bytes=text_bytes, limit_bytes=MAX_TEXT_BYTES)
     request = RenderTemplate(
         template=loaded.chat_template,
         messages=messages,

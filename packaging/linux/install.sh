@@ -37,9 +37,10 @@ if [ -e "$target" ] && [ ! -x "$target/bin/cutaway" ]; then
     fail "$target holds something else. Choose another folder with --target, or move it away."
 fi
 [ "$target" != "$data/cutaway" ] || fail "$target is where chats and models lie. Choose another folder with --target."
-mkdir -p "$(dirname -- "$target")"
-free_kib=$(df -Pk "$(dirname -- "$target")" | awk 'NR == 2 { print $4 }')
-[ "$free_kib" -gt "$needed_kib" ] || fail "$((needed_kib / 1024)) MB are needed in $(dirname -- "$target"), and $((free_kib / 1024)) MB are free."
+existing=$(dirname -- "$target")
+while [ ! -d "$existing" ]; do existing=$(dirname -- "$existing"); done
+free_kib=$(df -Pk "$existing" | awk 'NR == 2 { print $4 }')
+[ "$free_kib" -gt "$needed_kib" ] || fail "$((needed_kib / 1024)) MB are needed in $existing, and $((free_kib / 1024)) MB are free."
 [ "$(tail -n +$((payload_lines + 1)) "$0" | sha256sum | cut -d ' ' -f 1)" = "$payload_sha256" ] ||
     fail "The file is damaged: download it again. Nothing was installed."
 
@@ -47,7 +48,7 @@ free_kib=$(df -Pk "$(dirname -- "$target")" | awk 'NR == 2 { print $4 }')
 new="$target.new"
 trap 'rm -rf "$new"' EXIT
 rm -rf "$new"
-mkdir "$new"
+mkdir -p "$new"
 tail -n +$((payload_lines + 1)) "$0" | xz -dc | tar -x --no-same-owner -C "$new"
 if [ -e "$target" ]; then
     rm -rf "$target.old"

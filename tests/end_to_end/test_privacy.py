@@ -57,7 +57,8 @@ def test_what_was_written_is_in_the_chat_file_and_nowhere_else(own_home, tmp_pat
         assert processes_that_show(ours, CANARY) == []
         assert processes_that_show(ours[1:], TOKEN) == []
         for number in (signal.SIGABRT, signal.SIGSEGV):  # both leave a trace in the engine's log
-            program.ask("send", f"Again, {CANARY}!")
+            program.ask("new")
+            program.ask("send", f"Write a long story about a lighthouse keeper called {CANARY}.")
             program.wait_writing(1)
             worker = program.worker()
             worker.send_signal(number)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from app.chat.messages import Message, MessageState, Role
-from app.chat.prompts import render_messages, render_prompt
+from app.chat.prompts import MAX_TEXT_BYTES, render_messages, render_prompt
 from backends import protocol
 from backends.errors import EngineError, ErrorCode
 from backends.renderer_client import RenderMessage, RenderTemplate
@@ -68,3 +70,11 @@ def test_a_fallback_is_said_in_words() -> None:
     _prompt, words = render_prompt(renderer, LOADED, ())
     assert "line 3" in words.message
     assert "ChatML" in words.hint
+
+
+def test_more_text_than_is_ever_rendered_is_refused_before_the_template_is_blamed() -> None:
+    renderer = FakeRenderer(None)
+    with pytest.raises(EngineError) as caught:
+        render_prompt(renderer, LOADED, (RenderMessage("user", "x" * (MAX_TEXT_BYTES + 1)),))
+    assert caught.value.code is ErrorCode.CHAT_TOO_LARGE
+    assert renderer.request is None
