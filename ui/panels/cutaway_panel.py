@@ -111,6 +111,10 @@ class CutawayPanel(QWidget):
         """Say whether the figures moved."""
         return self._store.version != self._seen_version
 
+    def is_due(self) -> bool:
+        """Say that whatever is new is worth showing."""
+        return True
+
     def is_shown(self) -> bool:
         """Say whether a person can see the figures: folded, the live line stands by the composer."""
         return self.window().isVisible() and not self.window().isMinimized()

@@ -104,6 +104,10 @@ class InspectPanel(QWidget):
         """Say whether the first reading has come while the empty state is shown."""
         return self._stack.currentIndex() == 0 and not self._store.is_empty()
 
+    def is_due(self) -> bool:
+        """Say that whatever is new is worth showing."""
+        return True
+
     def is_shown(self) -> bool:
         """Say whether a person can see the panel."""
         return self.isVisible()
@@ -195,6 +199,10 @@ class EngineLog(QPlainTextEdit):
     def has_moved(self) -> bool:
         """Say whether lines wait to be shown."""
         return bool(self._waiting)
+
+    def is_due(self) -> bool:
+        """Say that whatever is new is worth showing."""
+        return True
 
     def is_shown(self) -> bool:
         """Say whether a person can see the log."""

@@ -6,6 +6,7 @@ A plot is one file beside this one: it says its title and entries and fills `_re
 from __future__ import annotations
 
 import math
+import time
 from abc import abstractmethod
 from typing import Any, Final
 
@@ -27,6 +28,11 @@ from ui.theme import Theme, ui_font
 # A minute, ten minutes, everything that is kept.
 WINDOWS_S: Final = (60.0, 600.0, math.inf)
 _SHORTEST_WINDOW_S: Final = 60.0
+
+# A plot is drawn again once its axis has moved on by this much: half the cost for a small one, and nobody sees it.
+_VISIBLE_PX: Final = 2.0
+# However slowly the axis moves, what is drawn is never older than this.
+_LONGEST_WAIT_S: Final = 2.0
 _LEFT_AXIS_PX: Final = 40
 _BOTTOM_AXIS_PX: Final = 20
 _TICK_FONT_PX: Final = 11
@@ -88,17 +94,19 @@ class TimePlot(QWidget):
         _store: where the readings are.
         _time: the axis shared with the other plots.
         _seen_version: version of the data that is on screen; -1 when something else than the data changed.
+        _drawn_s: when it was drawn, by the monotonic clock.
     """
 
     def __init__(
-        self, store: TelemetryStore, time: SharedTime, timer: RedrawTimer, plot_px: int, parent: QWidget | None = None
+        self, store: TelemetryStore, axis: SharedTime, timer: RedrawTimer, plot_px: int, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._store = store
-        self._time = time
+        self._time = axis
         self._timer = timer
         self._theme: Theme | None = None
         self._seen_version = -1
+        self._drawn_s = 0.0
         self._unit = ""
         self.caption = Caption(self._title(), self)
         self.legend = Legend(self._entries(), self)
@@ -107,8 +115,8 @@ class TimePlot(QWidget):
         self._build(plot_px)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(self._spoken_name())
-        time.window_changed.connect(self._on_window_changed)
-        time.cursor_moved.connect(self._on_cursor_moved)
+        axis.window_changed.connect(self._on_window_changed)
+        axis.cursor_moved.connect(self._on_cursor_moved)
         timer.add(self)
 
     # ------------------------------------------------------------------------------------- what a plot says
@@ -151,6 +159,14 @@ class TimePlot(QWidget):
         """Say whether there is something new to draw."""
         return self._theme is not None and self._version() != self._seen_version
 
+    def is_due(self) -> bool:
+        """Say whether the time axis has moved on by pixels that a person would see; a change of the view is at once."""
+        if self._seen_version == -1:
+            return True
+        begin_s, end_s = self._time.span(self._store.now_s)
+        visible_s: float = _VISIBLE_PX * (end_s - begin_s) / max(1, self._plot.width())
+        return time.monotonic() - self._drawn_s >= min(visible_s, _LONGEST_WAIT_S)
+
     def is_shown(self) -> bool:
         """Say whether a person can see the plot."""
         return self.isVisible() and not self.window().isMinimized() and not self.visibleRegion().isEmpty()
@@ -158,6 +174,7 @@ class TimePlot(QWidget):
     def redraw(self) -> None:
         """Draw the newest data, and the values at the cursor."""
         self._seen_version = self._version()
+        self._drawn_s = time.monotonic()
         self._redraw()
         self._draw_restarts()
         self._show_values()

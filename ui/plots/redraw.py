@@ -22,6 +22,9 @@ class Redrawable(Protocol):
     def has_moved(self) -> bool:
         """Say whether there is something new to draw."""
 
+    def is_due(self) -> bool:
+        """Say whether what is new is enough to be seen; what is not due now stays for a later turn."""
+
     def is_shown(self) -> bool:
         """Say whether a person can see it."""
 
@@ -90,8 +93,9 @@ class RedrawTimer(QObject):
 
     def _on_timeout(self) -> None:
         moved = [member for member in self._members if member.is_shown() and member.has_moved()]
-        for member in moved:
+        due = [member for member in moved if member.is_due()]
+        for member in due:
             member.redraw()
-        self.redraws += len(moved)
+        self.redraws += len(due)
         if not moved:
             self._timer.stop()

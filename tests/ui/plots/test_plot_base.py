@@ -148,3 +148,16 @@ def test_lines_are_as_thick_to_the_eye_on_a_dense_screen(store, shown, monkeypat
     plot = shown(SpeedPlot, store)
     monkeypatch.setattr(plot, "devicePixelRatioF", lambda: 2.0)
     assert plot._line_pen("text", 1.5).widthF() == 3.0
+
+
+def test_a_plot_is_drawn_again_when_its_axis_has_moved_by_visible_pixels(store, shown, monkeypatch):
+    plot = shown(KvPlot, store)
+    drawn_s = plot._drawn_s
+    width = plot._plot.width()
+    visible_s = 2 * 60.0 / width
+    for later_s, due in ((0.5 * visible_s, False), (1.5 * visible_s, True)):
+        monkeypatch.setattr("time.monotonic", lambda now_s=drawn_s + later_s: now_s)
+        assert plot.is_due() is due
+    monkeypatch.undo()
+    plot._redraw_soon()  # another view is drawn at once
+    assert plot.is_due()

@@ -13,10 +13,13 @@ class Member:
     """Counts its redraws; has moved whenever its number is not the one drawn last."""
 
     def __init__(self):
-        self.number, self.drawn, self.redraws, self.shown = 0, 0, 0, True
+        self.number, self.drawn, self.redraws, self.shown, self.due = 0, 0, 0, True, True
 
     def has_moved(self):
         return self.number != self.drawn
+
+    def is_due(self):
+        return self.due
 
     def is_shown(self):
         return self.shown
@@ -69,6 +72,19 @@ def test_the_timer_stands_still_once_nothing_moves(timer, qtbot):
     member.number = 1
     qtbot.waitUntil(lambda: not timer.is_active, timeout=5000)
     assert member.redraws == 1
+
+
+def test_what_is_not_due_waits_and_keeps_the_timer_going(timer):
+    member = Member()
+    timer.add(member)
+    member.number, member.due = 1, False
+    timer.wake()
+    timer._on_timeout()
+    assert (member.redraws, timer.is_active) == (0, True)
+    member.due = True
+    timer._on_timeout()
+    assert member.redraws == 1
+    timer.stop()
 
 
 def test_what_is_removed_is_drawn_no_more(timer):
