@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -20,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from app.atomic_file import replace_file
 from app.errors import AppError, Words, one_line
 from app.i18n import _
 from app.settings_fields import Settings, checked
@@ -211,25 +210,8 @@ def _sorted_out(stored: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]
 
 
 def _write(path: Path, values: Mapping[str, object]) -> None:
-    """Write the file so that at any moment either the old or the new one is there.
-
-    Raises:
-        OSError: it could not be written; nothing is left behind.
-    """
-    target = path.resolve()  # a link stays a link
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    data = msgspec.json.format(msgspec.json.encode(values), indent=2)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    """Write the file so that at any moment either the old or the new one is there; raises OSError."""
+    replace_file(path, msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")
 
 
 def _unreadable_words(path: Path, error: OSError) -> Words:

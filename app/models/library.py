@@ -7,17 +7,16 @@ never copied, changed or deleted. For one thread at a time.
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import importlib.util
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from app.atomic_file import replace_file
 from app.errors import AppError, Words
 from app.i18n import _
 from app.models.gguf_header import HeaderError, read_header
@@ -251,7 +250,7 @@ class Library:
     def _write_list(self, paths: Sequence[Path]) -> None:
         stored = {"version": _LIST_VERSION, "imported": [str(path) for path in paths]}
         try:
-            _replace_file(self._list_path, json.dumps(stored, indent=1).encode("ascii"))
+            replace_file(self._list_path, json.dumps(stored, indent=1).encode("ascii"))
         except OSError as error:
             words = _("The list of imported models could not be written ({reason}). Nothing was changed.")
             raise LibraryError(words.format(reason=error.strerror)) from error
@@ -361,23 +360,3 @@ def _parse_list(data: bytes) -> list[Path] | None:
     if not isinstance(imported, list) or not all(isinstance(path, str) and path for path in imported):
         return None
     return [Path(path) for path in imported]
-
-
-def _replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that either the old one or the whole new one is there, whatever happens."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)  # still there only when something failed
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        with contextlib.suppress(OSError):  # makes the new name last too, on the file systems that can
-            os.fsync(folder)
-        os.close(folder)

@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from app import units
+from app.atomic_file import replace_file
 from app.i18n import _
 from app.telemetry.series import TIME, FloatArray
 from app.telemetry.store import TelemetryStore
@@ -128,17 +127,7 @@ def csv_text(table: Table) -> str:
 
 def write_csv(table: Table, path: Path) -> None:
     """Write the table to a file; a file that was there is replaced as a whole or not at all. Raises OSError."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(csv_text(table))
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+    replace_file(path, csv_text(table).encode())
 
 
 def _time_column(times: FloatArray) -> Column:

@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from app import atomic_file
 from app import settings as module
 from app.errors import AppError
 from app.settings import Settings, SettingsStore
@@ -133,7 +134,7 @@ def test_a_failed_write_is_told_and_leaves_the_old_file_and_no_other(path, monke
 
     store, _ = SettingsStore.load(path)
     store.change(threads=3)
-    monkeypatch.setattr(module.os, "fsync", full)
+    monkeypatch.setattr(atomic_file.os, "fsync", full)
     with pytest.raises(AppError, match="in use but could not be saved: No space left on device"):
         store.change(threads=4)
     assert store.get().threads == 4

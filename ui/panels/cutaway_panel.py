@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QToolButton, QVBoxLayout, QWidget
 
 from app import units
 from app.i18n import _, ngettext
@@ -22,6 +22,7 @@ from ui.plots.tools_row import ToolsRow
 from ui.theme import Theme
 from ui.widgets.icons import icon
 from ui.widgets.labels import ElidedLabel, MutedLabel, PlainLabel, TitleLabel, plain_tooltip
+from ui.widgets.scroll_area import scrolling
 
 WIDTH_PX: Final = 372
 _MEMORY_PLOT_PX: Final = 132
@@ -195,15 +196,7 @@ class CutawayPanel(QWidget):
         axis = MutedLabel(_("seconds since load"))
         axis.setAlignment(Qt.AlignmentFlag.AlignRight)
         column.addWidget(axis)
-        area = QScrollArea(self)
-        area.setWidget(inside)
-        inside.setAutoFillBackground(False)  # the scroll area has just turned it on
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.viewport().setAutoFillBackground(False)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        return area
+        return scrolling(inside)
 
 
 class LiveFigure(QWidget):

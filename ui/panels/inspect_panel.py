@@ -9,13 +9,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QPlainTextEdit,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -34,6 +32,7 @@ from ui.theme import Theme, mono_font
 from ui.widgets.display_text import display_text
 from ui.widgets.empty_state import EmptyState
 from ui.widgets.labels import CaptionLabel, ElidedLabel, MutedLabel, TitleLabel
+from ui.widgets.scroll_area import scrolling
 
 LOG_LINES: Final = 500
 _PLOT_PX: Final = 150
@@ -133,7 +132,7 @@ class InspectPanel(QWidget):
         self._stack.addWidget(
             EmptyState(_("No engine has run yet. Load a model in Chat, and what it does is drawn here."))
         )
-        self._stack.addWidget(_scrolling(self._build_grid()))
+        self._stack.addWidget(scrolling(self._build_grid()))
         column.addWidget(self._stack, 1)
 
     def _build_grid(self) -> QWidget:
@@ -216,16 +215,3 @@ class EngineLog(QPlainTextEdit):
         self._waiting.clear()
         if was_at_end:
             bar.setValue(bar.maximum())
-
-
-def _scrolling(inside: QWidget) -> QScrollArea:
-    """Return an area that scrolls where the window is too low for everything."""
-    area = QScrollArea()
-    area.setWidget(inside)
-    inside.setAutoFillBackground(False)  # the scroll area has just turned it on
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    area.viewport().setAutoFillBackground(False)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    return area

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from app import atomic_file
 from app.models import library as library_module
 from app.models.library import Library, LibraryError, ModelEntry
 from tests.helpers.gguf_files import TYPE_Q4_0, U32, TinyGguf, entry, named_model, string_entry, tensor, u32
@@ -380,7 +381,7 @@ def test_a_write_that_fails_changes_nothing_and_leaves_nothing(
     library = places.library()
     library.import_path(named_model("Kept").write(places.elsewhere / "kept.gguf"))
     before = places.list_path.read_bytes()
-    owner = {"fsync": os, "replace": Path, "mkstemp": library_module.tempfile}[call]
+    owner = {"fsync": os, "replace": Path, "mkstemp": atomic_file.tempfile}[call]
     monkeypatch.setattr(owner, call, full_disk)
     with pytest.raises(LibraryError, match=r"could not be written \(No space left on device\)\. Nothing was changed"):
         library.import_path(named_model("More").write(places.elsewhere / "more.gguf"))
