@@ -109,7 +109,11 @@ class WaitingChat:
                 case protocol.EngineFailed() as failed:
                     raise app_error(failed.code, failed.parameters)
                 case EngineDied() as died:
-                    raise AppError(words_for_death(died.exit_code, died.signal, "loading", died.cause))
+                    raise AppError(
+                        words_for_death(
+                            died.exit_code, died.signal, "loading", died.cause, log_lines=died.last_log_lines
+                        )
+                    )
                 case ResponseChanged(is_responding=False):
                     self._tell_silence()
                 case Interrupted():

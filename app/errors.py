@@ -1,15 +1,14 @@
 """The words for everything that goes wrong: one sentence that says what happened, one that says what to do.
 
 Engines report codes and parameters (backends/errors.py) and processes end with numbers; this is the one place that
-turns either into sentences. It knows no engine, no window and no language: every sentence goes through gettext when
-it is needed, so that a language chosen later counts.
+turns either into sentences. It knows no engine and no window; every sentence goes through gettext when it is needed.
 """
 
 from __future__ import annotations
 
 import signal as signals
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath, PureWindowsPath
 
@@ -316,6 +315,10 @@ _DEATHS: dict[str, Callable[[], _Pair]] = {
         _("The engine said something Cutaway does not understand, so Cutaway ended it."),
         _("Restart it. If it happens again, install Cutaway again."),
     ),
+    "no_memory": lambda: (
+        _("There is not enough memory: the engine could not get what it needed, and gave up."),
+        _("Try a smaller quantization or a shorter context."),
+    ),
     "unheard": lambda: (
         _("Cutaway itself failed while listening to the engine, and ended it."),
         _("Nothing written is lost. Restart the engine; the program's log says more."),
@@ -334,12 +337,17 @@ _PHASES: dict[str, Callable[[], str]] = {
 }
 
 
+# What llama.cpp and C++ write before they abort for want of memory.
+_MEMORY_SIGNS = ("insufficient memory", "failed to allocate", "bad_alloc", "Cannot allocate memory")
+
+
 def words_for_death(
     exit_code: int | None,
     signal: int | None,
     phase: str = "",
     cause: str = "exited",
     memory_hint: str = "",
+    log_lines: Sequence[str] = (),
 ) -> Words:
     """Return the words for a worker that is gone.
 
@@ -351,10 +359,13 @@ def words_for_death(
             nonsense, "not_started", "unheard" when our own listener failed.
         memory_hint: a sentence with figures, such as "It needed about 6 GiB; 4 GiB were free."; shown where memory
             is the likely cause.
+        log_lines: the end of its log, the only place where an engine says that it gave up for want of memory.
     """
     kind = cause if cause in _DEATHS else _death_kind(exit_code, signal)
+    if kind == "SIGABRT" and any(sign in line for line in log_lines for sign in _MEMORY_SIGNS):
+        kind = "no_memory"
     message, hint = _DEATHS[kind]() if kind in _DEATHS else _other_death(exit_code, signal)
-    if kind == "SIGKILL" and memory_hint:
+    if kind in ("SIGKILL", "no_memory") and memory_hint:
         message = f"{message} {memory_hint}"
     told = _PHASES.get(phase)
     return Words(message if told is None else f"{message} {told()}", hint)

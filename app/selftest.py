@@ -118,7 +118,9 @@ def _echo(home: Path) -> str:
                 case protocol.EngineFailed() as failed:
                     raise AppError(words_for(failed.code, failed.parameters))
                 case EngineDied() as died:
-                    raise AppError(words_for_death(died.exit_code, died.signal, cause=died.cause))
+                    raise AppError(
+                        words_for_death(died.exit_code, died.signal, cause=died.cause, log_lines=died.last_log_lines)
+                    )
     finally:
         engine.close()
     text = "".join(piece.text for piece in pieces)

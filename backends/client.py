@@ -42,8 +42,10 @@ def child_environment(source: Mapping[str, str] | None = None) -> dict[str, str]
         for name, value in source.items()
         if name.upper() in _ENVIRONMENT_KEPT or name.startswith(_ENVIRONMENT_KEPT_PREFIXES)
     }
-    # The engine's own threads do the work; a second pool only costs memory.
-    return kept | {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "OPENBLAS_NUM_THREADS": "1"}
+    # The engine's own threads do the work; a second pool only costs memory. Without the last one a ggml that aborts
+    # starts a debugger on itself, where one is installed.
+    offline = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    return kept | offline | {"OPENBLAS_NUM_THREADS": "1", "GGML_NO_BACKTRACE": "1"}
 
 
 @dataclass(frozen=True, slots=True)

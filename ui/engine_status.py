@@ -131,7 +131,7 @@ class EngineStatus(QObject):
             return  # the worker was told to go after its load had failed; the reason was said already
         phase = "" if self._was_loaded else "loading"
         hint = self._context.memory_hint()
-        words = words_for_death(event.exit_code, event.signal, phase, event.cause, hint)
+        words = words_for_death(event.exit_code, event.signal, phase, event.cause, hint, event.last_log_lines)
         self._tell(words.message, words.hint, _("Restart"))
 
     def _on_response(self, event: ResponseChanged) -> None:

@@ -324,7 +324,7 @@ class ChatSession:
             self._end_answer(MessageState.STOPPED, None, protocol.StopReason.ABORTED)
             return
         phase = "writing" if answer.texts else "reading" if answer.is_sent else "loading"
-        words = words_for_death(event.exit_code, event.signal, phase, event.cause)
+        words = words_for_death(event.exit_code, event.signal, phase, event.cause, log_lines=event.last_log_lines)
         self._end_answer(MessageState.INTERRUPTED, words, None)
 
     def _end_answer(

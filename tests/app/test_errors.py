@@ -136,3 +136,12 @@ def test_exceptions_become_words_without_quoting_what_they_hold():
 def test_text_of_others_becomes_one_visible_line():
     assert one_line("a\n\x1b[0mb\u200b\ud800c") == "a [0mb c"
     assert one_line("x" * 10, 5) == "xxxx…"
+
+
+def test_an_engine_that_gave_up_for_want_of_memory_says_so_in_its_log():
+    lines = ("llama.cpp: ggml_aligned_malloc: insufficient memory (attempted to allocate 42 MB)", "GGML_ASSERT failed")
+    words = words_for_death(None, 6, "loading", memory_hint="It needs 1 GiB.", log_lines=lines)
+    assert words.message.startswith("There is not enough memory")
+    assert "It needs 1 GiB." in words.message
+    assert not words_for_death(None, 6, log_lines=("GGML_ASSERT failed",)).message.startswith("There is not enough")
+    assert not words_for_death(None, 11, log_lines=lines).message.startswith("There is not enough")

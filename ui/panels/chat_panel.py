@@ -44,6 +44,7 @@ class ChatPanel(QWidget):
         composer: where the prompt is written.
         notices: what the program says by itself.
         _session: the chat's session; None while the chat is empty and not stored.
+        _last_id: the last message in the view, the only one that text is appended to; 0 for none.
         _num_shown: how many characters of the answer under way are in the view. Text comes a frame later than the
             answer's end and than what a session tells when it is opened, so it may be there already.
 
@@ -72,6 +73,7 @@ class ChatPanel(QWidget):
         self._session: ChatSession | None = None
         self._status: EngineStatus | None = None
         self._panel_line = ""
+        self._last_id = 0
         self._num_shown = 0
         self._build()
         self._connect(bridge)
@@ -130,6 +132,7 @@ class ChatPanel(QWidget):
         self._session = session
         messages = session.messages() if session is not None else []
         self.view.set_messages([message_item(message) for message in messages])
+        self._last_id = messages[-1].message_id if messages else 0
         self._num_shown = len(messages[-1].text) if messages else 0
         self.composer.set_busy(session is not None and session.is_waiting)
         self.composer.set_context(0, 0)
@@ -185,6 +188,7 @@ class ChatPanel(QWidget):
             case MessageAdded():
                 self._pages.setCurrentIndex(1)
                 self.view.append_item(message_item(event.message))
+                self._last_id = event.message.message_id
                 self._num_shown = len(event.message.text)
             case MessageChanged():
                 self._on_message_changed(event)
@@ -197,6 +201,8 @@ class ChatPanel(QWidget):
     def _on_text_appended(self, chat_id: int, message_id: int, start: int, text: str) -> None:
         if self._session is None or chat_id != self._session.chat.chat_id:
             return
+        if message_id != self._last_id:
+            return  # the last frame of an answer that is whole in the view already
         if new_text := text[max(0, self._num_shown - start) :]:
             self.view.append_text(message_id, new_text)
             self._num_shown += len(new_text)

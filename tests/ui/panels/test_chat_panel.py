@@ -112,6 +112,16 @@ def test_text_of_the_last_frame_is_not_shown_again_after_the_end(panel, tell):
     assert not panel.view.items[1].is_streaming
 
 
+def test_the_last_frame_of_an_earlier_answer_adds_nothing_once_the_next_has_begun(panel, tell):
+    panel.show_session(Session(ASKED, ANSWER))
+    tell(TextAppended(5, 2, "Be", 0))
+    ended = replace(ANSWER, text="Because.", state=MessageState.COMPLETE, stats={"stop_reason": "end_of_text"})
+    tell(TextAppended(5, 2, "cause.", 2), MessageChanged(ended), frame=False)
+    tell(MessageAdded(replace(ASKED, message_id=3)), MessageAdded(replace(ANSWER, message_id=4)), frame=False)
+    tell(TextAppended(5, 4, "So", 0))
+    assert texts(panel) == ["Why?", "Because.", "Why?", "So"]
+
+
 def test_text_that_an_opened_chat_brought_along_is_not_shown_again(panel, tell):
     tell(TextAppended(5, 2, "Beca", 0), TextAppended(5, 2, "use", 4), frame=False)
     panel.show_session(Session(ASKED, replace(ANSWER, text="Because")))
