@@ -12,15 +12,12 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write the data to the file, making its folder where it is missing (for this person only).
-
-    A link stays a link: what it points to is replaced.
+    """Write the data to the file. A link stays a link: what it points to is replaced.
 
     Raises:
-        OSError: it could not be written; what was there is as it was.
+        OSError: it could not be written, or its folder is not there; what was there is as it was.
     """
     target = path.resolve()
-    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     temporary = Path(name)
     try:

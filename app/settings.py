@@ -211,6 +211,7 @@ def _sorted_out(stored: Mapping[str, object]) -> tuple[Settings, tuple[str, ...]
 
 def _write(path: Path, values: Mapping[str, object]) -> None:
     """Write the file so that at any moment either the old or the new one is there; raises OSError."""
+    path.resolve().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(path, msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n")
 
 

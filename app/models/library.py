@@ -250,6 +250,7 @@ class Library:
     def _write_list(self, paths: Sequence[Path]) -> None:
         stored = {"version": _LIST_VERSION, "imported": [str(path) for path in paths]}
         try:
+            self._list_path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self._list_path, json.dumps(stored, indent=1).encode("ascii"))
         except OSError as error:
             words = _("The list of imported models could not be written ({reason}). Nothing was changed.")

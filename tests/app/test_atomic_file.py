@@ -12,13 +12,19 @@ from app import atomic_file
 from app.atomic_file import replace_file
 
 
-def test_a_file_is_made_with_its_folder_and_replaced(tmp_path) -> None:
-    path = tmp_path / "new" / "file.json"
+def test_a_file_is_made_and_replaced(tmp_path) -> None:
+    path = tmp_path / "file.json"
     replace_file(path, b"one")
     replace_file(path, b"two")
     assert path.read_bytes() == b"two"
-    assert [inside.name for inside in path.parent.iterdir()] == ["file.json"]
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert [inside.name for inside in tmp_path.iterdir()] == ["file.json"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_folder_that_is_not_there_is_not_made(tmp_path) -> None:
+    with pytest.raises(FileNotFoundError):
+        replace_file(tmp_path / "missing" / "file", b"x")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "mkstemp"])
