@@ -178,13 +178,6 @@ class AppContext:
         last = self.settings.get().last_model
         return next((entry for entry in entries if entry.key == last), entries[0] if entries else None)
 
-    def loaded_entry(self) -> ModelEntry | None:
-        """Return the library's entry of the model that is loaded or being loaded."""
-        request = self.engine.request
-        if request is None:
-            return None
-        return next((entry for entry in self.library.entries() if str(entry.path) == request.path), None)
-
     def memory_hint(self) -> str:
         """Return what the model needs at least and what is free now, in a sentence; "" when its header is unknown."""
         header = self.engine.header
@@ -235,8 +228,3 @@ def build_context(environment: dict[str, str] | None = None, command: WorkerComm
     """Open the person's folders and build the context; another command starts another worker than our own."""
     paths, problems = open_paths(environment)
     return AppContext(paths, [Notice(f"folder {number}", words) for number, words in enumerate(problems)], command)
-
-
-def starter_path(library: Library) -> Path | None:
-    """Return the starter model's file, None where there is none."""
-    return next((entry.path for entry in library.entries() if entry.origin == "starter" and not entry.fault), None)

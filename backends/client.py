@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import signal
 import subprocess
 import sys
 import threading
@@ -243,11 +242,3 @@ class EngineClient:
         while (command := self._outgoing.get()) is not None:
             with contextlib.suppress(OSError):  # the reader notices the death
                 self._pipe.send(command)
-
-
-def signal_name(number: int) -> str:
-    """Return a signal's name, such as SIGKILL."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

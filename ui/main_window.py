@@ -95,7 +95,6 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         on_action = {
             ActionId.NEW_CHAT: self._on_new_chat,
-            ActionId.STOP: self.chats.chat.stop,
             ActionId.FOLD_PANEL: self._on_fold,
             ActionId.FOCUS_PROMPT: self._on_focus_prompt,
             ActionId.SHOW_CHAT: lambda: self.show_screen("chat"),
@@ -106,10 +105,10 @@ class MainWindow(QMainWindow):
             ActionId.SWITCH_THEME: self._on_switch_theme,
             ActionId.QUIT: self.close,
         }
+        # Stop is not among them: Esc belongs to the composer, which knows whether there is an answer
         for action_id, slot in on_action.items():
-            if action_id is not ActionId.STOP:  # Esc belongs to the composer, which knows whether there is an answer
-                self._actions[action_id].triggered.connect(slot)
-                self.addAction(self._actions[action_id])
+            self._actions[action_id].triggered.connect(slot)
+            self.addAction(self._actions[action_id])
         self._rail.chosen.connect(self.show_screen)
         self._theme_switch.changed.connect(self.set_theme)
         self._models.use_requested.connect(self._on_use_model)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from backends import client, protocol
-from backends.client import EngineDied, WorkerCommand, child_environment, signal_name
+from backends.client import EngineDied, WorkerCommand, child_environment
 from backends.echo_engine import EchoScript, Fault
 from tests.helpers.engine_client import LoggedClient, write_script
 
@@ -139,11 +139,6 @@ def test_hostile_modules_in_the_environment_and_the_working_folder_change_nothin
     monkeypatch.chdir(tmp_path)
     with LoggedClient("echo", tmp_path / "log") as worker:
         worker.load()
-
-
-def test_signals_have_names() -> None:
-    assert signal_name(9) == "SIGKILL"
-    assert signal_name(250) == "signal 250"
 
 
 def test_a_worker_has_no_listening_socket_and_no_qt(tmp_path) -> None:

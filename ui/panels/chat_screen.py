@@ -5,7 +5,7 @@ Opens, makes, renames and deletes chats; a chat is stored when its first prompt 
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
@@ -150,10 +150,6 @@ class ChatScreen(QWidget):
         """Take over another theme's colours."""
         self.list.set_theme(theme)
         self.chat.set_theme(theme)
-
-    def parts_with_words(self) -> tuple[QObject, ...]:
-        """Return the parts whose words may come from outside; tests look for rich text in them."""
-        return (self.list, self.chat)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show what there is room for."""
