@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import pty
+import select
 import subprocess
 import sys
 import time
@@ -95,20 +96,45 @@ class Typing:
 
     def see(self, text: str, start: int = 0) -> int:
         """Wait until a text is on the screen behind this place; return where it ends."""
-        wanted = text.encode()
         deadline = time.monotonic() + PATIENCE_S
-        while wanted not in self.screen[start:]:
-            if not self._read() or time.monotonic() > deadline:
+        while not self._shows(text, start):
+            if not self._read(deadline):
                 raise AssertionError(f"{text!r} was not shown; this was: {self.screen[start:]!r}")
-        return self.screen.index(wanted, start) + len(wanted)
+        return self._end_of(text, start)
+
+    def interrupt(self, text: str, start: int = 0) -> int:
+        """Press Ctrl+C until a text is on the screen behind this place; return where it ends.
+
+        As a person does: Python's line editor notices an interrupt that comes right between its prompt and its wait
+        for keys with the next key only.
+        """
+        for _ in range(int(PATIENCE_S)):
+            self.keys("\x03")
+            deadline = time.monotonic() + 1.0
+            while not self._shows(text, start) and self._read(deadline):
+                pass
+            if self._shows(text, start):
+                break
+        return self.see(text, start)
 
     def end(self) -> int:
         """Read until the program has ended; return its exit code."""
-        while self._read():
+        while self._read(time.monotonic() + PATIENCE_S):
             pass
         return self.process.wait(PATIENCE_S)
 
-    def _read(self) -> bool:
+    def _shows(self, text: str, start: int) -> bool:
+        return text.encode() in self.screen[start:]
+
+    def _end_of(self, text: str, start: int) -> int:
+        wanted = text.encode()
+        return self.screen.index(wanted, start) + len(wanted)
+
+    def _read(self, deadline: float) -> bool:
+        """Take what is shown next; False when the program has ended or nothing comes until the deadline."""
+        wait_s = max(0.0, deadline - time.monotonic())
+        if not select.select([self._terminal], [], [], wait_s)[0]:
+            return False
         try:
             data = os.read(self._terminal, 65536)
         except OSError as error:  # Linux's way to say that nobody has the terminal open any more
