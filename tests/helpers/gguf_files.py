@@ -99,6 +99,34 @@ def named_model(name: str, *metadata: bytes) -> TinyGguf:
     return TinyGguf(metadata=(string_entry("general.name", name), *metadata))
 
 
+def split_entries(part: int, num_parts: int, num_tensors: int) -> tuple[bytes, ...]:
+    """Return what gguf-split writes into each part; the part counts from 0."""
+    return (
+        entry("split.no", U16, part.to_bytes(2, "little")),
+        entry("split.count", U16, num_parts.to_bytes(2, "little")),
+        entry("split.tensors.count", I32, num_tensors.to_bytes(4, "little", signed=True)),
+    )
+
+
+def split_model(num_parts: int = 3, *metadata: bytes) -> list[TinyGguf]:
+    """Return an honest model in parts, one tensor each; like gguf-split's, only the first says what model it is."""
+    return [
+        TinyGguf(
+            metadata=(*split_entries(part, num_parts, num_parts), *(metadata if part == 0 else ())),
+            architecture=ARCHITECTURE_ENTRY if part == 0 else b"",
+            tensors=(tensor(f"blk.{part}.attn_q.weight", [8, 4]),),
+        )
+        for part in range(num_parts)
+    ]
+
+
+def write_parts(folder: Path, parts: Sequence[TinyGguf], prefix: str = "model") -> list[Path]:
+    """Write the parts of a set under their names and return the paths in order."""
+    return [
+        model.write(folder / f"{prefix}-{number:05d}-of-{len(parts):05d}.gguf") for number, model in enumerate(parts, 1)
+    ]
+
+
 # ------------------------------------------------------------------------------------- where things are in a file
 
 
@@ -235,7 +263,7 @@ def _move_tensor(draw: random.Random, header: bytes, layout: Layout) -> Patches:
 
 
 def _wrong_length(draw: random.Random, header: bytes, layout: Layout) -> Patches:
-    place = draw.choice(draw.choice((layout.lengths, layout.word_lengths)))
+    place = draw.choice(draw.choice((layout.lengths, layout.word_lengths or layout.lengths)))
     true = int.from_bytes(header[place : place + 8], "little")
     return [(place, u64(draw.choice((true + 1, max(0, true - 1), draw.randrange(2**16), *_HUGE))))]
 

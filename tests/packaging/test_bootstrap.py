@@ -178,3 +178,31 @@ def test_a_stamp_of_other_pins_does_not_count(bootstrap, monkeypatch, tmp_path):
     assert not bootstrap.is_prepared("test")
     bootstrap.stamp("run").write_text("an older fingerprint", encoding="utf-8")
     assert not bootstrap.is_prepared("run")
+
+
+def test_the_tests_are_not_prepared_without_their_second_model(bootstrap, monkeypatch, tmp_path):
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path)
+    monkeypatch.setattr(bootstrap, "venv_is_usable", lambda: True)
+    monkeypatch.setattr(bootstrap, "missing_packages", lambda *_args, **_kwargs: [])
+    bootstrap.stamp("test").write_text(bootstrap.fingerprint("test"), encoding="utf-8")
+    assert not bootstrap.is_prepared("test")
+    bootstrap.gemma_path().parent.mkdir(parents=True)
+    bootstrap.gemma_path().write_bytes(b"GGUF")
+    assert bootstrap.is_prepared("test")
+
+
+def test_the_second_model_is_kept_in_the_cache_by_its_version(bootstrap, tmp_path):
+    assert bootstrap.gemma_path() == tmp_path / "cache" / "cutaway" / "inputs" / "gemma-3-270m-q4_k_m-1.0.0.gguf"
+
+
+@pytest.mark.parametrize(("mode", "is_fetched"), [("run", False), ("test", True)])
+def test_only_the_tests_get_the_second_model(bootstrap, monkeypatch, tmp_path, mode, is_fetched):
+    ran = []
+    monkeypatch.setattr(bootstrap, "VENV", tmp_path)
+    monkeypatch.setattr(bootstrap, "run", lambda command, _sentence: ran.append(Path(command[1]).name))
+    for name in ("make_venv", "install_engine", "install_packages", "install_system_packages", "write_launcher"):
+        monkeypatch.setattr(bootstrap, name, lambda *_args: None)
+    monkeypatch.setattr(bootstrap, "missing_packages", lambda *_args, **_kwargs: [])
+    monkeypatch.setattr(bootstrap, "engine_wheel", lambda _folder: None)
+    bootstrap.prepare(mode)
+    assert ran == (["gemma.py"] if is_fetched else [])

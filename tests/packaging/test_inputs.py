@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from importlib import metadata
 
 import bootstrap
 import inputs
 import pytest
+from packaging.requirements import Requirement
 
 LOCK = inputs.LOCKS / "base-linux.txt"
 
 
 def needed_by(requirement: str, found: set[str]) -> None:
     """Add the package and, by what is installed here, everything it needs."""
-    name = inputs.plain_name(re.split(r"[<>=!~; \[]", requirement)[0])
-    if name in found or ("extra ==" in requirement):
+    wanted = Requirement(requirement)
+    name = inputs.plain_name(wanted.name)
+    if name in found or (wanted.marker is not None and not wanted.marker.evaluate({"extra": ""})):
         return
     found.add(name)
     for further in metadata.requires(name) or []:
-        if not re.search(r"sys_platform|platform_system|python_version", further):
-            needed_by(further, found)
+        needed_by(further, found)
 
 
 def test_the_lock_file_pins_what_a_run_needs_and_nothing_else():
