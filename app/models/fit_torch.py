@@ -1,0 +1,62 @@
+"""What a model would take in our torch backend: weights as they are stored, KV in blocks, activations of one step.
+
+The same owners as for llama.cpp, so that one fit serves both. Knows no weights' dtype: the shape's bytes say it.
+Reference: quant.md 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+
+from app.models.fit_cache import cache_of
+from app.models.fit_context import MAX_SEQUENCES
+from app.models.shape import ModelShape
+from backends.protocol import LoadParams
+
+BLOCK_TOKENS = 16  # of a KV block
+# Bytes an element. Quantized in groups of 32 with a scale and a zero of 16 bits each: bits + 2 x 16 / 32.
+KV_ELEMENT_BYTES: Mapping[str, Fraction] = MappingProxyType(
+    {
+        "f32": Fraction(4),
+        "f16": Fraction(2),
+        "bf16": Fraction(2),
+        "q8_0": Fraction(9, 8),
+        "int8": Fraction(9, 8),
+        "q4_0": Fraction(5, 8),
+        "int4": Fraction(5, 8),
+        "int2": Fraction(3, 8),
+    }
+)
+_HALF_BYTES, _FLOAT_BYTES = 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class TorchMemory:
+    """Bytes by owner; the weights are the shape's own."""
+
+    kv_bytes: int
+    compute_bytes: int
+    output_bytes: int
+
+
+def torch_memory(shape: ModelShape, params: LoadParams, kv_type: str, context_tokens: int) -> TorchMemory:
+    """Return what a context of so many tokens takes.
+
+    A step's activations peak in the feed-forward layer, gate and up of the micro-batch in 16 bits, with four results of
+    model width beside them; attention keeps no scores. Logits are computed of each sequence's last token only, in F32.
+    Layers with a window keep their blocks all the same.
+    """
+    sequences = max(1, min(params.max_sequences, MAX_SEQUENCES))
+    blocks = -(-max(1, context_tokens) // BLOCK_TOKENS)
+    cache = cache_of(shape.layers)
+    cells = blocks * BLOCK_TOKENS * sum(cache.elements.values())
+    tokens = max(1, min(params.micro_batch_tokens, context_tokens))
+    widths = 2 * max(0, shape.feed_forward_length) + 4 * max(0, shape.embedding_length)
+    return TorchMemory(
+        kv_bytes=int(cells * KV_ELEMENT_BYTES.get(kv_type, Fraction(2))) + cache.state_bytes * sequences,
+        compute_bytes=tokens * widths * _HALF_BYTES,
+        output_bytes=sequences * max(0, shape.vocabulary_tokens) * _FLOAT_BYTES,
+    )
