@@ -21,7 +21,7 @@ from backends.detokenizer import Detokenizer
 from backends.engine import Engine, Report
 from backends.errors import EngineError, ErrorCode
 
-Phase = Literal["load", "prefill", "decode"]
+Phase = Literal["probe", "load", "prefill", "decode"]
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -98,14 +98,7 @@ class EchoEngine(Engine):
 
     def load(self, command: protocol.LoadModel, report: Report) -> protocol.ModelLoaded:
         """Read the script; raises EngineError when it is not one."""
-        if command.model_path:
-            try:
-                self._script = msgspec.json.decode(Path(command.model_path).read_bytes(), type=EchoScript)
-            except FileNotFoundError as error:
-                raise EngineError(ErrorCode.FILE_MISSING, path=command.model_path) from error
-            except (OSError, msgspec.DecodeError) as error:
-                raise EngineError(ErrorCode.NOT_A_MODEL, path=command.model_path, detail=str(error)) from error
-        script = self._script
+        script = self._script = read_script(command.model_path) if command.model_path else self._script
         for tenth in range(11):
             report(protocol.Progress(phase="load", done=tenth / 10, total=1.0))
             time.sleep(script.load_s / 11)
@@ -125,8 +118,14 @@ class EchoEngine(Engine):
             load_s=script.load_s,
             kv_bytes_per_token=script.memory.kv_reserved_bytes / script.context_tokens,
             memory=script.memory,
-            capabilities=protocol.Capabilities(can_roll_back=True, kv_types=("f16",)),
+            capabilities=protocol.Capabilities(can_roll_back=True, can_probe_memory=True, kv_types=("f16",)),
         )
+
+    def probe_memory(self, command: protocol.ProbeMemory, report: Report) -> protocol.MemorySplit:
+        """Say what the script claims; raises EngineError when it is none."""
+        script = read_script(command.model_path) if command.model_path else EchoScript()
+        fail_as(script.fault, "probe")
+        return script.memory
 
     def unload(self) -> None:
         """Forget the script."""
@@ -238,18 +237,32 @@ class EchoEngine(Engine):
         return events
 
     def _fail_in(self, phase: Phase, tokens: int = 0) -> None:
-        fault = self._script.fault
-        if fault is None or fault.phase != phase or tokens < fault.after_tokens:
-            return
-        if fault.how in _SIGNALS:
-            os.kill(os.getpid(), getattr(signal, _SIGNALS[fault.how]))
-        elif fault.how == "hang":
-            while True:
-                time.sleep(1.0)
-        elif fault.how == "raise":
-            raise RuntimeError("a scripted fault")
-        else:
-            os._exit(int(fault.how == "exit1"))
+        fail_as(self._script.fault, phase, tokens)
+
+
+def read_script(path: str) -> EchoScript:
+    """Return the script in this file; raises EngineError when it is none."""
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=EchoScript)
+    except FileNotFoundError as error:
+        raise EngineError(ErrorCode.FILE_MISSING, path=path) from error
+    except (OSError, msgspec.DecodeError) as error:
+        raise EngineError(ErrorCode.NOT_A_MODEL, path=path, detail=str(error)) from error
+
+
+def fail_as(fault: Fault | None, phase: Phase, tokens: int = 0) -> None:
+    """Fail in the scripted way, if it is time to."""
+    if fault is None or fault.phase != phase or tokens < fault.after_tokens:
+        return
+    if fault.how in _SIGNALS:
+        os.kill(os.getpid(), getattr(signal, _SIGNALS[fault.how]))
+    elif fault.how == "hang":
+        while True:
+            time.sleep(1.0)
+    elif fault.how == "raise":
+        raise RuntimeError("a scripted fault")
+    else:
+        os._exit(int(fault.how == "exit1"))
 
 
 def prompt_bytes(prompt: protocol.Prompt) -> bytes:

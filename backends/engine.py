@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from backends import protocol
+from backends.errors import EngineError, ErrorCode
 
 Report = Callable[[protocol.Event], None]
 
@@ -39,6 +40,14 @@ class Engine(ABC):
     @abstractmethod
     def unload(self) -> None:
         """Give the model's memory back; harmless when nothing is loaded."""
+
+    def probe_memory(self, command: protocol.ProbeMemory, report: Report) -> protocol.MemorySplit:
+        """Say what loading would take, without loading and whether or not a model is loaded.
+
+        Raises:
+            EngineError: UNSUPPORTED_COMMAND where this kind of engine cannot tell; else why the load would fail.
+        """
+        raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command=type(command).__name__, backend=self.backend)
 
     @property
     @abstractmethod

@@ -121,6 +121,7 @@ class LoadParams(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     kv_mode: str = "chat"  # "chat": unified cells; "streams": one stream a sequence
     max_sequences: int = 1
     draft_model_path: str = ""
+    allow_long_context: bool = False  # more context than the model was trained for, where it is asked for
 
 
 # --------------------------------------------------------------------------------------------- commands
@@ -210,6 +211,7 @@ class MemorySplit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     compute_bytes: int = 0
     output_bytes: int = 0
     draft_bytes: int = 0
+    tables_bytes: int = 0  # vocabulary, graph and the like, as a probe measured them; 0 after a load: part of the rest
     device: str = "CPU"  # where the weights' buffers really lie, as the engine says
 
 

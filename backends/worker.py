@@ -17,6 +17,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import argparse
+import contextlib
 import faulthandler
 import os
 import queue
@@ -95,11 +96,13 @@ class Worker:
 
     def run(self) -> int:
         """Say Hello, work until Shutdown or the end of the pipe, and return the exit code."""
+        self._import_engine()
         self._outbox.start()
         self._outbox.put(
             protocol.Hello(protocol.PROTOCOL_VERSION, self._backend.version, os.getpid(), self._backend.name)
         )
         self._clock.state = protocol.LifeCycle.READY
+        self._outbox.put(self._meter.read())  # what the worker takes without a model: no load has begun yet
         self._meter.start()
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
         while not self._ended:
@@ -110,6 +113,11 @@ class Worker:
         self._meter.stop()
         self._outbox.close()
         return 0
+
+    def _import_engine(self) -> None:
+        """Load the engine's library before the first reading: what comes on top of that is the model's."""
+        with contextlib.suppress(ImportError, OSError, RuntimeError):  # said when a model is to be loaded
+            registry.create_engine(self._backend.name)
 
     # ------------------------------------------------------------------------------------ main thread
 
@@ -176,7 +184,9 @@ class Worker:
                 self._engine = None
             case protocol.Shutdown():
                 self._ended = True
-            case protocol.Score() | protocol.Quantize() | protocol.ProbeMemory():
+            case protocol.ProbeMemory():
+                self._probe(command)
+            case protocol.Score() | protocol.Quantize():
                 raise EngineError(
                     ErrorCode.UNSUPPORTED_COMMAND, command=type(command).__name__, backend=self._backend.title
                 )
@@ -196,6 +206,20 @@ class Worker:
         self._engine = engine
         self._loaded.set()
         self._outbox.put(loaded)
+
+    def _probe(self, command: protocol.ProbeMemory) -> None:
+        """Say what a load would take; a loaded model is left alone, and none is needed."""
+        self._clock.begin()
+        try:
+            engine = self._engine or registry.create_engine(self._backend.name)
+            split = engine.probe_memory(command, self._outbox.put)
+        except (ImportError, OSError) as error:
+            raise EngineError(ErrorCode.ENGINE_MISSING, backend=self._backend.title, detail=str(error)) from error
+        finally:
+            self._clock.end()
+        self._outbox.put(
+            protocol.Progress(request_id=command.request_id, phase="probe", done=1.0, total=1.0, memory=split)
+        )
 
     def _loaded_engine(self) -> Engine:
         if self._engine is None:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.models.gguf_header import GgufHeader, HeaderError, read_header
+from app.models.byte_source import HeaderError
+from app.models.split_set import read_set
 from backends import protocol
 from backends.client import ClientEvent, EngineClient, EngineDied, WorkerCommand, bundled_worker
 from backends.errors import ErrorCode
@@ -76,14 +77,12 @@ class EngineSupervisor:
         loaded: what the engine said when it was ready; None before and after.
         died: how the last engine ended; None while none has.
         request: what was last asked to load; what restart() repeats.
-        header: the header of its file; None for an engine without one.
     """
 
     def __init__(self, open_log: OpenLog, on_event: OnEngineEvent, command: WorkerCommand | None = None) -> None:
         self.loaded: protocol.ModelLoaded | None = None
         self.died: EngineDied | None = None
         self.request: LoadRequest | None = None
-        self.header: GgufHeader | None = None
         self._open_log = open_log
         self._on_event = on_event
         self._command = command or bundled_worker()
@@ -182,11 +181,10 @@ class EngineSupervisor:
     def _start(self, request: LoadRequest, previous: EngineClient | None) -> None:
         """End the previous worker (two models at once may not fit), check the file, start the new one."""
         _end_client(previous)
-        header, failure = _checked_header(request)
+        path, failure = _checked_path(request)
         with self._lock:
             if self.request is not request or self._ended.is_set():
                 return
-            self.header = header
             if failure is not None:
                 self._set_state(LifeCycle.DEAD)
                 self._on_event(failure)
@@ -194,7 +192,7 @@ class EngineSupervisor:
             client = EngineClient(self._command, request.backend, self._open_log(), self._on_client_event)
             self._client = client
             client.start()
-            client.send(protocol.LoadModel(request.path, request.params))
+            client.send(protocol.LoadModel(path, request.params))
 
     # ---------------------------------------------------------------------------------- reader thread
 
@@ -292,12 +290,12 @@ def _end_client(client: EngineClient | None) -> None:
         client.join(END_PATIENCE_S)
 
 
-def _checked_header(request: LoadRequest) -> tuple[GgufHeader | None, protocol.EngineFailed | None]:
-    """Return the file's header, or why the file must not reach an engine (trust.md S-02)."""
+def _checked_path(request: LoadRequest) -> tuple[str, protocol.EngineFailed | None]:
+    """Return the file an engine is to open, of a split model the first part; or why none may see it (trust.md S-02)."""
     if request.backend != "llama_cpp":
-        return None, None
+        return request.path, None
     try:
-        return read_header(Path(request.path)), None
+        return str(read_set(Path(request.path)).parts[0]), None
     except HeaderError as error:
         parameters: dict[str, str | int | float] = {"path": request.path, "detail": str(error)}
-        return None, protocol.EngineFailed(code=error.code, parameters=parameters)
+        return request.path, protocol.EngineFailed(code=error.code, parameters=parameters)

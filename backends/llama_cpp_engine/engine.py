@@ -21,9 +21,11 @@ from backends.llama_cpp_engine import BUNDLED_LIBRARY, loading
 from backends.llama_cpp_engine.batch import Batch
 from backends.llama_cpp_engine.engine_log import EngineLog, memory_split
 from backends.llama_cpp_engine.library import load_variants
+from backends.llama_cpp_engine.memory_probe import probe_memory
 from backends.llama_cpp_engine.sampler import Sampler, check_params
 from backends.llama_cpp_engine.sequence import Sequence, common_prefix_length
 from backends.llama_cpp_engine.vocabulary import Vocabulary
+from backends.llama_cpp_engine.warm_up import warm_up
 
 # What llama_decode returns.
 _DECODED, _NO_ROOM, _ABORTED = 0, 1, 2
@@ -67,9 +69,7 @@ class LlamaCppEngine(Engine):
     def load(self, command: protocol.LoadModel, report: Report) -> protocol.ModelLoaded:
         """Load the model, create its context and run it once."""
         began_s = time.monotonic()
-        self._variant = load_variants(BUNDLED_LIBRARY)
-        self._log.install()
-        llama.llama_backend_init()
+        self._start_library()
         try:
             self._model = loading.load_model(command, self._log, report)
             vocabulary = self._vocabulary = Vocabulary(self._model)
@@ -77,17 +77,28 @@ class LlamaCppEngine(Engine):
                 raise EngineError(ErrorCode.NO_VOCABULARY, path=command.model_path)
             self._context = loading.create_context(self._model, command, self._log, self._abort_flag)
             self._memory = llama.llama_get_memory(self._context)
-            self._context_tokens = llama.llama_n_ctx(self._context)
+            self._context_tokens = llama.llama_n_ctx_seq(self._context)
             self._window_tokens = llama.llama_model_n_swa(self._model)
             self._batch = Batch(llama.llama_n_ubatch(self._context))
-            self._warm_up()
-        except EngineError:
+            with self._log.held():  # a batch that is cut off is an error to llama.cpp
+                warm_up(self._context, self._batch, max(0, vocabulary.bos), self._abort_flag)
+            self._forget()
+        except EngineError as error:
+            self._report_log(report)
             self.unload()
+            if error.code is ErrorCode.OUT_OF_MEMORY:
+                raise self._out_of_memory(error, command) from error
             raise
-        finally:
-            for event in self._log.events():
-                report(event)
+        self._report_log(report)
         return self._describe(command, vocabulary, began_s)
+
+    def probe_memory(self, command: protocol.ProbeMemory, report: Report) -> protocol.MemorySplit:
+        """Ask llama.cpp's allocator; a model that is loaded stays as it is."""
+        self._start_library()
+        try:
+            return probe_memory(command.model_path, command.params, self._log)
+        finally:
+            self._report_log(report)
 
     def unload(self) -> None:
         """Free the context and the model."""
@@ -101,23 +112,31 @@ class LlamaCppEngine(Engine):
         self._batch = self._context = self._memory = self._model = self._vocabulary = None
         self._cached = []
 
-    def _warm_up(self) -> None:
-        """Compute one token and forget it: pages the weights in and shows a broken graph now."""
-        batch = self._loaded_batch()
-        batch.fill_one(max(0, self._loaded_vocabulary().bos), 0)
-        code = llama.llama_decode(self._context, batch.handle)
-        llama.llama_synchronize(self._context)
-        self._forget()
-        if code != _DECODED:
-            raise EngineError(ErrorCode.DECODE_FAILED, detail=f"the first step returned {code}")
+    def _start_library(self) -> None:
+        self._variant = load_variants(BUNDLED_LIBRARY)
+        self._log.install()
+        llama.llama_backend_init()
+
+    def _report_log(self, report: Report) -> None:
+        for event in self._log.events():
+            report(event)
+
+    def _out_of_memory(self, error: EngineError, command: protocol.LoadModel) -> EngineError:
+        """Return the error with all that the load needs, not only the buffer it stumbled over."""
+        try:
+            split = probe_memory(command.model_path, command.params, self._log)
+        except EngineError:
+            return error
+        needed_bytes = split.weights_bytes + split.kv_reserved_bytes + split.compute_bytes + split.output_bytes
+        return EngineError(error.code, needed_bytes=needed_bytes, free_bytes=loading.free_memory_bytes())
 
     def _describe(self, command: protocol.LoadModel, vocabulary: Vocabulary, began_s: float) -> protocol.ModelLoaded:
         model = self._model
         memory = memory_split(self._log.buffers(), llama.llama_model_size(model))
-        self._kv_bytes_per_token = memory.kv_reserved_bytes / self._context_tokens
+        self._kv_bytes_per_token = memory.kv_reserved_bytes / llama.llama_n_ctx(self._context)
         trained = llama.llama_model_n_ctx_train(model)
         notices = []
-        if command.params.context_tokens > trained > 0:
+        if command.params.context_tokens > loading.context_tokens(command.params, trained):
             notices.append(NoticeCode.CONTEXT_CLAMPED)
         if command.params.gpu_layers and memory.device == "CPU":
             notices.append(NoticeCode.GPU_NOT_USED)
@@ -144,7 +163,9 @@ class LlamaCppEngine(Engine):
             kv_bytes_per_token=self._kv_bytes_per_token,
             kv_type=command.params.kv_type,
             memory=memory,
-            capabilities=protocol.Capabilities(can_roll_back=can_cut, kv_types=tuple(loading.KV_TYPES)),
+            capabilities=protocol.Capabilities(
+                can_roll_back=can_cut, can_probe_memory=True, kv_types=tuple(loading.KV_TYPES)
+            ),
             notices=tuple(notices),
         )
 

@@ -59,3 +59,19 @@ def test_prompts_that_cannot_fit_or_are_empty_are_refused(tmp_path) -> None:
 def test_a_rendered_prompt_is_its_parts_in_order() -> None:
     parts = (protocol.TemplatePart("<a>"), protocol.PlainPart("b"), protocol.TokenPart((99,)))
     assert prompt_bytes(protocol.RenderedPrompt(parts)) == b"<a>bc"
+
+
+def test_a_probe_says_what_the_script_claims_and_loads_nothing(tmp_path) -> None:
+    script = EchoScript(memory=protocol.MemorySplit(weights_bytes=5, kv_reserved_bytes=7))
+    path = write_script(tmp_path / "s.json", script)
+    engine = EchoEngine()
+    command = protocol.ProbeMemory(request_id=protocol.RequestId(1), model_path=str(path))
+    assert engine.probe_memory(command, lambda _event: None) == script.memory
+    assert engine._script == EchoScript()
+
+
+def test_a_probe_of_no_script_is_refused(tmp_path) -> None:
+    command = protocol.ProbeMemory(request_id=protocol.RequestId(1), model_path=str(tmp_path / "none.json"))
+    with pytest.raises(EngineError) as caught:
+        EchoEngine().probe_memory(command, lambda _event: None)
+    assert caught.value.code is ErrorCode.FILE_MISSING

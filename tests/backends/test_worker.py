@@ -12,10 +12,11 @@ import time
 import psutil
 import pytest
 
-from backends import protocol
+from backends import protocol, registry
+from backends import worker as worker_module
 from backends.client import EngineDied
 from backends.echo_engine import EchoScript, Fault
-from backends.errors import ErrorCode
+from backends.errors import EngineError, ErrorCode
 from tests.conftest import ROOT
 from tests.helpers.engine_client import LoggedClient, write_script
 
@@ -72,7 +73,6 @@ def test_unload_makes_room_for_another_load(worker) -> None:
     [
         protocol.Score(request_id=protocol.RequestId(4), token_ids=(1,)),
         protocol.Quantize(request_id=protocol.RequestId(4), source_path="a", target_path="b", quantization="Q4_0"),
-        protocol.ProbeMemory(request_id=protocol.RequestId(4), model_path="a"),
     ],
 )
 def test_what_an_engine_cannot_do_is_said(worker, command) -> None:
@@ -80,6 +80,54 @@ def test_what_an_engine_cannot_do_is_said(worker, command) -> None:
     worker.client.send(command)
     failed = worker.wait(protocol.EngineFailed)
     assert (failed.code, failed.request_id) == (ErrorCode.UNSUPPORTED_COMMAND, 4)
+
+
+def probe(number: int, path: object = "") -> protocol.ProbeMemory:
+    return protocol.ProbeMemory(request_id=protocol.RequestId(number), model_path=str(path))
+
+
+def test_a_probe_needs_no_model_and_loads_none(tmp_path, worker) -> None:
+    split = protocol.MemorySplit(weights_bytes=5, kv_reserved_bytes=7)
+    worker.client.send(probe(7, write_script(tmp_path / "s.json", EchoScript(memory=split))))
+    answer = worker.wait(protocol.Progress)
+    assert (answer.request_id, answer.phase, answer.done, answer.total, answer.memory) == (7, "probe", 1, 1, split)
+    worker.client.send(request(8))
+    assert worker.wait(protocol.EngineFailed).code == ErrorCode.NO_MODEL
+
+
+def test_a_probe_leaves_a_loaded_model_alone(tmp_path, worker) -> None:
+    worker.load()
+    other = write_script(tmp_path / "s.json", EchoScript(answer="another model"))
+    worker.client.send(probe(7, other))
+    worker.wait(protocol.Progress, lambda event: event.phase == "probe")
+    assert worker.answer(request(8, "the first one"))[0] == "the first one"
+
+
+def test_a_probe_that_cannot_be_done_is_told_under_its_id(tmp_path, worker) -> None:
+    worker.client.send(probe(7, tmp_path / "none.json"))
+    failed = worker.wait(protocol.EngineFailed)
+    assert (failed.code, failed.request_id) == (ErrorCode.FILE_MISSING, 7)
+
+
+def test_the_first_reading_comes_before_any_load(worker) -> None:
+    worker.load()
+    kinds = [type(event) for event in worker.events]
+    assert kinds.index(protocol.MemoryRead) < kinds.index(protocol.Progress)
+    assert worker.of(protocol.MemoryRead)[0].state is protocol.LifeCycle.READY
+
+
+def test_a_library_that_cannot_be_loaded_is_said_when_it_is_needed(monkeypatch) -> None:
+    def fail(_name: str) -> None:
+        raise ImportError("no library here")
+
+    monkeypatch.setattr(registry, "create_engine", fail)
+    loop = worker_module.Worker(None, registry.BACKENDS["echo"])  # type: ignore[arg-type]
+    loop._import_engine()
+    for ask in (lambda: loop._probe(probe(1)), lambda: loop._load(protocol.LoadModel(""))):
+        with pytest.raises(EngineError) as caught:
+            ask()
+        assert caught.value.code is ErrorCode.ENGINE_MISSING
+        assert caught.value.parameters["detail"] == "no library here"
 
 
 def test_an_unforeseen_error_fails_the_request_and_the_worker_lives(tmp_path, worker) -> None:

@@ -81,6 +81,7 @@ def test_a_loaded_model_describes_itself(starter) -> None:
     assert loaded.memory.kv_reserved_bytes == 1024 * 23040
     assert loaded.memory.weights_bytes >= 96_576_768
     assert loaded.memory.compute_bytes > 0
+    assert loaded.capabilities.can_probe_memory
 
 
 def test_the_model_answers_sensibly(starter) -> None:
@@ -306,6 +307,21 @@ def test_a_longer_context_than_the_model_s_own_is_clamped_and_said(starter_model
     engine, loaded = load(starter_model, context_tokens=1_000_000)
     assert loaded.context_tokens == 8192
     assert loaded.notices == ("context_clamped",)
+    engine.unload()
+
+
+def test_a_longer_context_than_the_model_s_own_is_given_to_who_insists(starter_model) -> None:
+    engine, loaded = load(starter_model, context_tokens=9_000, kv_type="q4_0", allow_long_context=True)
+    assert loaded.context_tokens == 9_216  # llama.cpp rounds up to 256
+    assert loaded.notices == ()
+    engine.unload()
+
+
+def test_streams_share_out_the_context_and_one_of_them_is_used(starter_model) -> None:
+    engine, loaded = load(starter_model, context_tokens=1024, kv_mode="streams", max_sequences=2)
+    assert loaded.context_tokens == 512
+    assert loaded.kv_bytes_per_token == 23040
+    assert answer(engine, chat("What is the capital of France?")).figures.new_tokens > 0
     engine.unload()
 
 

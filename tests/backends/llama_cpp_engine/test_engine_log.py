@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from backends.llama_cpp_engine.engine_log import BufferLine, EngineLog, memory_split, parse_buffers
 
 MIB = 1024 * 1024
@@ -45,6 +47,57 @@ def test_the_device_is_where_most_of_the_weights_lie_and_not_what_was_asked() ->
     assert split.weights_bytes == 4010 * MIB
     assert split.kv_reserved_bytes == 520 * MIB
     assert split.compute_bytes == 320 * MIB
+
+
+# As logged under no_alloc: a hybrid of attention with windows and of recurrent layers.
+DUMMY_LINES = [
+    "llama_context:        CPU  output buffer size =     1.00 MiB",
+    "llama_kv_cache:        CPU KV buffer size =     0.00 MiB",
+    "llama_kv_cache: size =   12.00 MiB (  4096 cells,   3 layers,  1/1 seqs), K (f16):    6.00 MiB,"
+    " V (f16):    6.00 MiB",
+    "llama_kv_cache:        CPU KV buffer size =     0.00 MiB",
+    "llama_kv_cache: size =   15.00 MiB (  1024 cells,  15 layers,  1/1 seqs), K (f16):    7.50 MiB,"
+    " V (f16):    7.50 MiB",
+    "llama_memory_recurrent:        CPU RS buffer size =     0.00 MiB",
+    "llama_memory_recurrent: size =    3.25 MiB (     1 cells,  24 layers,  1 seqs  0 rs_seq), R (f32):    0.25 MiB,"
+    " S (f32):    3.00 MiB, P (f32):    0.00 MiB",
+]
+
+
+def test_a_cache_whose_buffers_are_dummies_has_its_whole_size() -> None:
+    assert parse_buffers(DUMMY_LINES)[1:] == [
+        BufferLine("CPU", "KV", 12 * MIB),
+        BufferLine("CPU", "KV", 15 * MIB),
+        BufferLine("CPU", "RS", round(3.25 * MIB)),
+    ]
+    assert memory_split(parse_buffers(DUMMY_LINES), 5).kv_reserved_bytes == round(30.25 * MIB)
+
+
+def test_a_cache_with_buffers_is_not_counted_twice() -> None:
+    lines = [line.replace("KV buffer size =     0.00", "KV buffer size =    12.00") for line in DUMMY_LINES[:3]]
+    assert memory_split(parse_buffers(lines), 5).kv_reserved_bytes == 12 * MIB
+
+
+def test_a_log_says_whether_memory_was_taken(capsys) -> None:
+    log = EngineLog()
+    log._on_line(2, b"print_info: no_alloc              = 0\n", None)
+    assert not log.says_no_alloc()
+    log._on_line(2, b"print_info: no_alloc              = 1\n", None)
+    assert log.says_no_alloc()
+
+
+def test_what_is_held_reaches_nobody_unless_it_ends_in_an_error(capsys) -> None:
+    log = EngineLog()
+    log._on_line(4, b"before\n", None)
+    with log.held():
+        log._on_line(4, b"a failure that was wanted\n", None)
+    assert log.problems() == ["before"]
+    with contextlib.suppress(ValueError), log.held():
+        log._on_line(4, b"a failure\n", None)
+        raise ValueError("broken")
+    assert log.problems() == ["before", "a failure"]
+    log._on_line(4, b"after\n", None)
+    assert capsys.readouterr().err == "llama.cpp: before\nllama.cpp: after\n"
 
 
 def test_without_a_line_the_device_is_the_cpu() -> None:

@@ -1,0 +1,127 @@
+"""Whether a model fits, asked one way by every screen, the command line and the loader.
+
+Brings together what the fit needs: the model's shape from the library, the person's load params, what is free now, an
+earlier probe or load. Two methods take their time (`probe`, `learn_bandwidth`): call them on a background thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from app.engines.probe import probe_memory
+from app.models.bandwidth import decode_bandwidth, machine_key, measure_bandwidth
+from app.models.entry import ModelEntry
+from app.models.fit import fit
+from app.models.fit_types import Fit, FitQuestion, Machine, Measured
+from app.models.library import Library
+from app.models.machine import read_machine
+from backends.protocol import LoadParams, MemorySplit
+
+# How old a reading of the machine's free memory may be.
+_MACHINE_AGE_S = 1.0
+
+
+class FitAdvisor:
+    """Answers for every model of the library. Any thread may ask.
+
+    Attributes:
+        _library: knows shapes, earlier loads and probes.
+        _params: returns how an entry would be loaded.
+        _held_bytes: returns what the engine in use would give back, since a load ends it first.
+        _machine: the last reading, taken at _read_s of the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        params: Callable[[ModelEntry], LoadParams],
+        held_bytes: Callable[[], int] = lambda: 0,
+        read: Callable[..., Machine] | None = None,
+    ) -> None:
+        self._library = library
+        self._params = params
+        self._held_bytes = held_bytes
+        self._read = read or read_machine
+        self._lock = threading.Lock()
+        self._machine: Machine | None = None
+        self._read_s = 0.0
+
+    def machine(self) -> Machine:
+        """Return what there is to fit into, at most a second old."""
+        with self._lock:
+            now_s = time.monotonic()
+            if self._machine is None or now_s - self._read_s > _MACHINE_AGE_S:
+                self._machine = self._read(
+                    floor_bytes=self._library.floors(),
+                    bandwidth_bytes_per_s=self._library.bandwidth(machine_key()),
+                    held_bytes=self._held_bytes(),
+                )
+                self._read_s = now_s
+            return self._machine
+
+    def fit(self, entry: ModelEntry, params: LoadParams | None = None, backend: str = "llama_cpp") -> Fit:
+        """Return whether a model fits; at once, from what is known."""
+        params = params or self._params(entry)
+        question = FitQuestion(backend=backend, params=params)
+        return fit(
+            entry.shape, question, self.machine(), self._library.probed(entry, params), self._library.measured(entry)
+        )
+
+    def fits(self, entries: Iterable[ModelEntry]) -> Mapping[str, Fit]:
+        """Return whether each model fits, by key; the broken ones are left out."""
+        return {entry.key: self.fit(entry) for entry in entries if not entry.fault}
+
+    def measured(self, entry: ModelEntry, params: LoadParams | None = None) -> Measured | None:
+        """Return what the last load of this model with this KV type and context took; None before there was one.
+
+        A context of 0 asks for the last load with any context.
+        """
+        params = params or self._params(entry)
+        return next(
+            (
+                record
+                for record in self._library.measured(entry)
+                if record.kv_type == params.kv_type and params.context_tokens in (0, record.context_tokens)
+            ),
+            None,
+        )
+
+    def probe(
+        self, entry: ModelEntry, params: LoadParams | None = None, cancelled: threading.Event | None = None
+    ) -> MemorySplit | None:
+        """Ask the engine's allocator what a load would take, and keep its answer; blocks for some tenths of a second.
+
+        Returns:
+            None where the engine gives no answer: the estimate from the header stands then.
+        """
+        params = params or self._params(entry)
+        known = self._library.probed(entry, params)
+        if known is not None or entry.fault or entry.format != "gguf":
+            return known
+        split = probe_memory(entry.path, params, cancelled=cancelled).split
+        if split is not None:
+            self._library.record_probe(entry, params, split)
+        return split
+
+    def learn_bandwidth(self) -> float:
+        """Return this machine's memory read bandwidth in bytes/s, measuring it the first time; blocks for a second."""
+        known = self._library.bandwidth(machine_key())
+        return known or self._keep_bandwidth(measure_bandwidth())
+
+    def learn_from_answer(self, entry: ModelEntry, tokens_per_s: float) -> None:
+        """Take what an answer's speed says of this machine: what was measured while others worked is too low."""
+        if entry.shape is not None and tokens_per_s > 0:
+            self._keep_bandwidth(decode_bandwidth(entry.shape.read_bytes, tokens_per_s))
+
+    def _keep_bandwidth(self, measured: float) -> float:
+        """Keep the larger of what is known and what was measured now, and return it."""
+        key = machine_key()
+        known = self._library.bandwidth(key)
+        if measured <= known:
+            return known
+        self._library.set_bandwidth(key, measured)
+        with self._lock:
+            self._machine = None
+        return measured
