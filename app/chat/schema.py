@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from app.sqlite_file import apply_migrations
+
 _TABLES = (
     """CREATE TABLE chats (
         chat_id INTEGER PRIMARY KEY,
@@ -66,11 +68,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES, _SEARCH)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
-def version_of(connection: sqlite3.Connection) -> int:
-    """Return how many migrations the store has seen; 0 for a new one."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
 def migrate(connection: sqlite3.Connection, up_to: int = SCHEMA_VERSION) -> None:
     """Apply the migrations that are missing, all of them or none.
 
@@ -81,16 +78,4 @@ def migrate(connection: sqlite3.Connection, up_to: int = SCHEMA_VERSION) -> None
     Raises:
         sqlite3.Error: if a migration failed; the store is as it was.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        # read again inside the transaction: another process may have migrated meanwhile
-        for statements in MIGRATIONS[version_of(connection) : up_to]:
-            for statement in statements:
-                connection.execute(statement)
-        version = max(version_of(connection), up_to)
-        connection.execute(f"PRAGMA user_version = {version:d}")
-        connection.execute("COMMIT")
-    except sqlite3.Error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    apply_migrations(connection, MIGRATIONS, up_to)

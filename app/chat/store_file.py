@@ -10,34 +10,39 @@ closes it, so a registered process that is gone means a crash, and only then is 
 
 from __future__ import annotations
 
-import contextlib
-import datetime
 import enum
 import logging
 import os
-import secrets
 import sqlite3
-import stat
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import psutil
 
 from app.chat import store_words
 from app.chat.rows import check_tables
-from app.chat.schema import SCHEMA_VERSION, migrate, version_of
+from app.chat.schema import SCHEMA_VERSION, migrate
 from app.chat.store_words import StoreNotice
 from app.i18n import _
+from app.sqlite_file import (
+    DamagedError,
+    back_up,
+    check_header,
+    companion,
+    connect,
+    connect_readable,
+    create,
+    is_damage,
+    move_aside,
+    primary_code,
+    reason_of,
+    version_of,
+)
 
 logger = logging.getLogger(__name__)
 
-# How long a read or write waits for another process, which holds the lock for one commit at a time.
-_BUSY_TIMEOUT_S = 5.0
-
-# https://www.sqlite.org/fileformat.html section 1.3
-_HEADER_BYTES = 100
-_MAGIC = b"SQLite format 3\0"
+# Deleting a chat is real: its pages are overwritten.
+_PRAGMAS = ("secure_delete = ON",)
 
 # The system rounds start times, and a clock that is set moves them a little.
 _START_TOLERANCE_S = 5.0
@@ -74,12 +79,8 @@ class OpenedFile:
             sqlite3.Error: if the file cannot be opened any more.
         """
         if self.mode is StoreMode.WRITABLE:
-            return _connect(self.path, "mode=rw")
+            return connect(self.path, "mode=rw", _PRAGMAS)
         return self.reader
-
-
-class _DamagedError(Exception):
-    """The file cannot be a store; the text says why, as the middle of a sentence."""
 
 
 class _NewerError(Exception):
@@ -96,12 +97,12 @@ def open_file(path: Path) -> OpenedFile:
     try:
         try:
             opened = _open_as_it_is(path)
-        except _DamagedError as damage:
-            notices.append(store_words.moved_aside(_move_aside(path), str(damage)))
+        except DamagedError as damage:
+            notices.append(store_words.moved_aside(move_aside(path), str(damage)))
             opened = _open_as_it_is(path)
-    except (OSError, sqlite3.Error, _DamagedError) as error:
+    except (OSError, sqlite3.Error, DamagedError) as error:
         logger.info("the store cannot be opened: %s", error)
-        notices.append(store_words.not_kept(path, store_words.reason_of(error)))
+        notices.append(store_words.not_kept(path, reason_of(error)))
         return OpenedFile(path, StoreMode.IN_MEMORY, _open_in_memory(), tuple(notices))
     return OpenedFile(opened.path, opened.mode, opened.reader, (*notices, *opened.notices))
 
@@ -125,43 +126,28 @@ def _open_as_it_is(path: Path) -> OpenedFile:
     """Open the store, making it if there is none.
 
     Raises:
-        _DamagedError: if the file must be moved aside first.
+        DamagedError: if the file must be moved aside first.
         OSError, sqlite3.Error: if nothing can be opened there.
     """
     if not path.exists():
-        if _companion(path, "-wal").exists():
-            raise _DamagedError(_("only a part of it is there"))
-        _create(path)
-    _check_header(path)
+        if companion(path, "-wal").exists():
+            raise DamagedError(_("only a part of it is there"))
+        create(path, migrate)
+    check_header(path)
     try:
         return OpenedFile(path, StoreMode.WRITABLE, _open_writable(path))
     except _NewerError:
-        return OpenedFile(path, StoreMode.READ_ONLY, _open_readable(path), (store_words.newer(path),))
+        return OpenedFile(path, StoreMode.READ_ONLY, connect_readable(path, check_tables), (store_words.newer(path),))
     except sqlite3.Error as error:
-        if store_words.is_damage(error):
-            raise _DamagedError(_("its content makes no sense")) from error
-        notice = store_words.read_only(path, store_words.reason_of(error))
-        return OpenedFile(path, StoreMode.READ_ONLY, _open_readable(path), (notice,))
-
-
-def _connect(path: Path, query: str) -> sqlite3.Connection:
-    """Open a connection; the query is that of an SQLite URI and says what may be done."""
-    # as an URI, so that nothing is created by accident; three slashes, or a name of a Windows share would be a host
-    place = path.as_posix()
-    uri = f"file://{'' if place.startswith('/') else '/'}{quote(os.fsencode(place))}?{query}"
-    connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-    try:
-        for pragma in ("foreign_keys = ON", "secure_delete = ON", "synchronous = FULL"):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+        if is_damage(error):
+            raise DamagedError(_("its content makes no sense")) from error
+        notice = store_words.read_only(path, reason_of(error))
+        return OpenedFile(path, StoreMode.READ_ONLY, connect_readable(path, check_tables), (notice,))
 
 
 def _open_writable(path: Path) -> sqlite3.Connection:
     """Open for reads and writes, check after a crash, and migrate an older store."""
-    connection = _connect(path, "mode=rw")
+    connection = connect(path, "mode=rw", _PRAGMAS)
     try:
         version = version_of(connection)
         if version > SCHEMA_VERSION:
@@ -170,38 +156,11 @@ def _open_writable(path: Path) -> sqlite3.Connection:
         _check_after_crash(connection)
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if version < SCHEMA_VERSION:
-            _back_up(connection, path.with_name(f"{path.name}.v{version}-backup"))
+            back_up(connection, path.with_name(f"{path.name}.v{version}-backup"))
             migrate(connection)
         connection.execute("DELETE FROM writers WHERE writer_id < 0")  # no such row; fails if nothing can be written
         connection.execute("PRAGMA query_only = ON")
-    except (sqlite3.Error, _NewerError, _DamagedError):
-        connection.close()
-        raise
-    return connection
-
-
-def _open_readable(path: Path) -> sqlite3.Connection:
-    """Open for reads only, without changing anything.
-
-    Raises:
-        sqlite3.Error: if the store cannot be read either, or its tables are not known to this version.
-    """
-    queries = ["mode=ro"]
-    if not _size_bytes(_companion(path, "-wal")):
-        # A folder that cannot be written has no room for SQLite's lock files; with no WAL they are not needed.
-        queries.append("mode=ro&immutable=1")
-    for query in queries[:-1]:
-        with contextlib.suppress(sqlite3.Error):
-            return _connect_checked(path, query)
-    return _connect_checked(path, queries[-1])
-
-
-def _connect_checked(path: Path, query: str) -> sqlite3.Connection:
-    """Open a connection and check that it can read our tables."""
-    connection = _connect(path, query)
-    try:
-        check_tables(connection)
-    except sqlite3.Error:
+    except (sqlite3.Error, _NewerError, DamagedError):
         connection.close()
         raise
     return connection
@@ -214,78 +173,20 @@ def _open_in_memory() -> sqlite3.Connection:
     return connection
 
 
-def _create(path: Path) -> None:
-    """Make an empty store; when another process makes one at the same moment, its store is taken.
-
-    Raises:
-        OSError, sqlite3.Error: if it cannot be made; nothing is left behind.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.new-{secrets.token_hex(8)}")
-    try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))  # the chats are nobody else's to read
-        with contextlib.closing(_connect(draft, "mode=rw")) as connection:
-            connection.execute("PRAGMA journal_mode = WAL").fetchall()
-            migrate(connection)
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        except OSError:  # a file system without hard links
-            if not path.exists():
-                draft.rename(path)
-    finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            with contextlib.suppress(OSError):
-                _companion(draft, suffix).unlink(missing_ok=True)
-
-
-def _back_up(connection: sqlite3.Connection, backup: Path) -> None:
-    """Copy the whole store; a copy of an earlier attempt is replaced."""
-    with contextlib.closing(sqlite3.connect(backup)) as copy:
-        backup.chmod(0o600)
-        connection.backup(copy)
-
-
 # ------------------------------------------------------------------------------------------------ damage
-
-
-def _check_header(path: Path) -> None:
-    """Check what can be checked without reading the file: most damage of a disk shows here.
-
-    Raises:
-        _DamagedError: if this cannot be a complete store.
-        OSError: if it cannot be read, or is not a file at all.
-    """
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(_("there is something else than a file at {path}").format(path=path.name))
-    with path.open("rb") as file:
-        header = file.read(_HEADER_BYTES)
-    # In this order: while another process copies the WAL into the file, the WAL is there.
-    has_wal = _size_bytes(_companion(path, "-wal")) > 0
-    size_bytes = _size_bytes(path)
-    if not header:
-        raise _DamagedError(_("it is empty"))
-    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-        raise _DamagedError(_("it is not a database"))
-    page_bytes = int.from_bytes(header[16:18], "big")
-    page_bytes = 65536 if page_bytes == 1 else page_bytes
-    pages = int.from_bytes(header[28:32], "big")
-    if not has_wal and header[24:28] == header[92:96] and size_bytes < pages * page_bytes:
-        raise _DamagedError(_("its end is missing"))
 
 
 def _check_tables(connection: sqlite3.Connection) -> None:
     """Check that this is a store of ours.
 
     Raises:
-        _DamagedError: if it is some other database.
+        DamagedError: if it is some other database.
     """
     try:
         check_tables(connection)
     except sqlite3.OperationalError as error:
-        if store_words.primary_code(error) == sqlite3.SQLITE_ERROR:
-            raise _DamagedError(_("it holds no chats")) from error
+        if primary_code(error) == sqlite3.SQLITE_ERROR:
+            raise DamagedError(_("it holds no chats")) from error
         raise
 
 
@@ -293,14 +194,14 @@ def _check_after_crash(connection: sqlite3.Connection) -> None:
     """If a process that wrote is gone without closing, check the file and mark the answers it left unfinished.
 
     Raises:
-        _DamagedError: if the check found something.
+        DamagedError: if the check found something.
     """
     writers = connection.execute("SELECT writer_id, pid, process_started_s FROM writers").fetchall()
     dead = [(writer_id,) for writer_id, pid, started_s in writers if not _is_alive(pid, started_s)]
     if not dead:
         return
     if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-        raise _DamagedError(_("a check of its content failed"))
+        raise DamagedError(_("a check of its content failed"))
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(
         "UPDATE messages SET state = 'interrupted' WHERE state = 'streaming' AND writer_id = ?", dead
@@ -320,32 +221,3 @@ def _is_alive(pid: int, started_s: float) -> bool:
         return False
     except psutil.AccessDenied:  # somebody's process has this id; it may be ours under another user
         return True
-
-
-def _move_aside(path: Path) -> Path:
-    """Give a damaged store and its companions a dated name in the same folder.
-
-    Raises:
-        OSError: if that cannot be done.
-    """
-    date = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
-    aside = path.with_name(f"{path.stem}.damaged-{date}{path.suffix}")
-    while any(_companion(aside, suffix).exists() for suffix in ("", "-wal")):
-        aside = path.with_name(f"{path.stem}.damaged-{date}-{secrets.token_hex(2)}{path.suffix}")
-    for suffix in ("", "-wal", "-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            _companion(path, suffix).rename(_companion(aside, suffix))
-    return aside
-
-
-def _companion(path: Path, suffix: str) -> Path:
-    """Return the path of a file that SQLite keeps beside the store; "" is the store itself."""
-    return path.with_name(path.name + suffix)
-
-
-def _size_bytes(path: Path) -> int:
-    """Return a file's size; 0 when there is none."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from app.errors import AppError, Words, one_line
 from app.i18n import _
+from app.sqlite_file import primary_code
 
 
 class StoreCode(enum.StrEnum):
@@ -67,16 +68,6 @@ class StoreNotice:
     code: StoreCode
     message: str
     hint: str
-
-
-def primary_code(error: sqlite3.Error) -> int:
-    """Return SQLite's primary result code of an error; 0 when the module itself raised it."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
-
-
-def is_damage(error: sqlite3.Error) -> bool:
-    """Return whether the error says that the file's content cannot be true."""
-    return primary_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def error_for(error: sqlite3.Error) -> StoreError:
@@ -188,26 +179,3 @@ def not_kept(path: Path, reason: str) -> StoreNotice:
             path=one_line(str(path))
         ),
     )
-
-
-def reason_of(error: Exception) -> str:
-    """Return why opening failed, as the middle of a sentence."""
-    if isinstance(error, sqlite3.Error):
-        return _reason_of_sqlite(error)
-    if isinstance(error, OSError):
-        return one_line(error.strerror or type(error).__name__)
-    return one_line(str(error))
-
-
-def _reason_of_sqlite(error: sqlite3.Error) -> str:
-    match primary_code(error):
-        case sqlite3.SQLITE_FULL:
-            return _("the disk is full")
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return _("the file or its folder is not writable")
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return _("another program keeps the file locked")
-        case sqlite3.SQLITE_IOERR:
-            return _("the disk is full or does not answer")
-        case _:
-            return one_line(str(error))

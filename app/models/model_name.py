@@ -46,6 +46,24 @@ def model_owner(header: GgufHeader) -> str:
     return owner if _OWNER.fullmatch(owner) else ""
 
 
+def plain_name(text: str) -> str:
+    """Return a name that a folder or another program gives, as one short word; "" when nothing is left of it."""
+    return _tidy(os.fsencode(text).decode(errors="replace"))
+
+
+def plain_owner(text: str) -> str:
+    """Return an owner that a folder or another program names, when that is one plain word; else ""."""
+    return text if _OWNER.fullmatch(text) else ""
+
+
+def without_format(name: str) -> str:
+    """Return the name of a publication without the word for its file format at the end."""
+    for ending in ("-gguf", "_gguf", ".gguf"):
+        if name.lower().endswith(ending) and len(name) > len(ending):
+            return name[: -len(ending)]
+    return name
+
+
 def _tidy(name: str) -> str:
     visible = "".join(character for character in name if character.isprintable() or character.isspace())
     return re.sub(r"[\s/\\:]+", "-", visible.strip())[:_MAX_CHARACTERS].strip("-")

@@ -9,6 +9,7 @@ import pytest
 
 from app.chat import rows, schema
 from app.chat.messages import Chat, DeletedChat, Message, MessageState, Role
+from app.sqlite_file import version_of
 
 CHAT = Chat(1, "Talk", 1.0, 2.0, 11)
 MESSAGES = (
@@ -34,18 +35,18 @@ def tables(connection):
 
 
 def test_a_new_store_has_the_newest_version(connection):
-    assert schema.version_of(connection) == 0
+    assert version_of(connection) == 0
     schema.migrate(connection)
-    assert schema.version_of(connection) == schema.SCHEMA_VERSION == len(schema.MIGRATIONS)
+    assert version_of(connection) == schema.SCHEMA_VERSION == len(schema.MIGRATIONS)
     assert {"chats", "messages", "writers", "message_search"} <= tables(connection)
 
 
 def test_an_old_store_keeps_its_messages_and_they_become_searchable(connection):
     schema.migrate(connection, up_to=1)
-    assert schema.version_of(connection) == 1
+    assert version_of(connection) == 1
     rows.restore_chat(connection, DeletedChat(CHAT, MESSAGES), writer_id=1)
     schema.migrate(connection)
-    assert schema.version_of(connection) == 2
+    assert version_of(connection) == 2
     assert rows.read_chats(connection) == [CHAT]
     assert sorted(rows.read_messages(connection, 1), key=lambda message: message.message_id) == list(MESSAGES)
     assert found(connection, "platypus") == [10]
@@ -56,7 +57,7 @@ def test_migrating_again_changes_nothing(connection):
     schema.migrate(connection)
     schema.migrate(connection)
     schema.migrate(connection, up_to=1)  # never goes back
-    assert schema.version_of(connection) == schema.SCHEMA_VERSION
+    assert version_of(connection) == schema.SCHEMA_VERSION
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(connection, monkeypatch):
@@ -65,7 +66,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(connection, monkeypat
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, ("CREATE TABLE extra (x)", "no such statement")))
     with pytest.raises(sqlite3.OperationalError):
         schema.migrate(connection, up_to=3)
-    assert (schema.version_of(connection), tables(connection)) == (1, before)
+    assert (version_of(connection), tables(connection)) == (1, before)
     assert not connection.in_transaction
 
 

@@ -18,10 +18,11 @@ import pytest
 
 from app.chat import rows, store_file
 from app.chat.messages import Chat, DeletedChat, Message, MessageState, Role
-from app.chat.schema import SCHEMA_VERSION, migrate, version_of
+from app.chat.schema import SCHEMA_VERSION, migrate
 from app.chat.store import open_store
 from app.chat.store_file import StoreMode, open_file
 from app.chat.store_words import StoreCode
+from app.sqlite_file import version_of
 from tests.helpers.chat_stores import PATIENCE_S, dialogue, sql
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,6 +11,7 @@ import pytest
 from app.chat import store_words
 from app.chat.store_words import StoreCode
 from app.errors import AppError
+from app.sqlite_file import reason_of
 
 
 def sqlite_error(code, kind=sqlite3.OperationalError):
@@ -37,7 +38,7 @@ def test_sqlites_codes_become_ours_with_a_sentence_and_a_hint(code, expected):
     assert error.message.endswith(".")
     assert error.hint.endswith(".")
     assert "{" not in error.message + error.hint
-    assert store_words.reason_of(sqlite_error(code))
+    assert reason_of(sqlite_error(code))
 
 
 def test_a_closed_connection_is_told_as_closed():
@@ -46,12 +47,6 @@ def test_a_closed_connection_is_told_as_closed():
         with pytest.raises(sqlite3.ProgrammingError) as caught:
             connection.execute("SELECT 1")
     assert store_words.error_for(caught.value).code is StoreCode.CLOSED
-
-
-def test_only_damage_is_damage():
-    assert store_words.is_damage(sqlite_error(sqlite3.SQLITE_CORRUPT_VTAB))
-    assert not store_words.is_damage(sqlite_error(sqlite3.SQLITE_FULL))
-    assert not store_words.is_damage(sqlite3.ProgrammingError("closed"))
 
 
 def test_notices_name_the_file_on_one_line():
@@ -77,9 +72,3 @@ def test_a_missing_record_is_named_for_the_log_only():
     error = store_words.missing("chat 5")
     assert error.__notes__ == ["chat 5"]
     assert "5" not in error.message + error.hint
-
-
-def test_the_reason_of_an_error_of_the_system_is_its_own_text():
-    assert store_words.reason_of(PermissionError(13, "Permission denied")) == "Permission denied"
-    assert store_words.reason_of(OSError("no file at all")) == "OSError"
-    assert store_words.reason_of(ValueError("it is empty")) == "it is empty"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from app.models.gguf_header import read_header
-from app.models.model_name import file_name, model_name, model_owner
+from app.models.model_name import file_name, model_name, model_owner, plain_name, plain_owner, without_format
 from tests.helpers.gguf_files import TinyGguf, string_entry
 
 
@@ -69,3 +70,27 @@ def test_the_header_names_the_model_where_the_file_does_not(
 def test_only_a_plain_word_is_an_owner(tmp_path: Path, organization: str, owner: str) -> None:
     path = TinyGguf(metadata=(string_entry("general.organization", organization),)).write(tmp_path / "a.gguf")
     assert model_owner(read_header(path)) == owner
+
+
+def test_a_name_of_another_program_is_one_short_visible_word() -> None:
+    assert plain_name("My model/with: parts") == "My-model-with-parts"
+    assert plain_name("\u202e\u200bname\n") == "name"
+    assert plain_name("n" * 300) == "n" * 80
+    assert plain_name(os.fsdecode(b"a\xffb")) == "a\ufffdb"
+    assert plain_name("\u200b") == ""
+
+
+def test_an_owner_of_another_program_is_one_plain_word_or_nobody() -> None:
+    assert plain_owner("lmstudio-community") == "lmstudio-community"
+    assert plain_owner("two words") == plain_owner("../up") == plain_owner("") == plain_owner("x" * 65) == ""
+
+
+def test_the_format_at_the_end_of_a_name_is_left_out() -> None:
+    assert [without_format(name) for name in ("A-GGUF", "a_gguf", "a.gguf", "gguf", "-gguf", "a-4bit")] == [
+        "A",
+        "a",
+        "a",
+        "gguf",
+        "-gguf",
+        "a-4bit",
+    ]
