@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
-from app import cli_commands, cli_text, selftest
+from app import cli_commands, cli_models, cli_text, selftest
 from app.chat.messages import JsonObject, MessageState
 from app.cli_chat import Answer, WaitingChat, use_memory_store
 from app.cli_parser import UsageError, parse
 from app.errors import AppError, Words, words_for_exception
 from app.i18n import _
-from app.models.library import Library, LibraryError
+from app.models.library import LibraryError
 from app.units import NBSP, percent_text, seconds_text
 from backends.errors import EngineError
 from backends.registry import BACKENDS
@@ -155,6 +155,15 @@ class Terminal:
             print(file=sys.stderr)
             return None
 
+    def agrees(self, question: str) -> bool | None:
+        """Ask a person on the terminal; None where nobody can be asked."""
+        self._clear_progress()
+        if sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return None
+        print(f"{cli_text.safe_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline().strip().casefold()
+        return answer in (_("y"), _("yes"), "y", "yes")
+
     def flush(self) -> None:
         """Write what waits; raises BrokenPipeError when nobody reads."""
         sys.stdout.flush()
@@ -187,7 +196,9 @@ def _dispatch(arguments: Sequence[str], terminal: Terminal) -> int:
         case "chat":
             return _chat(flags, terminal)
         case "models":
-            return _models(flags, terminal)
+            return cli_models.run(flags, terminal)
+        case "fit":
+            return cli_models.run_fit(flags, terminal)
         case _:
             return _selftest(flags, terminal)
 
@@ -203,7 +214,10 @@ def _chat(flags: argparse.Namespace, terminal: Terminal) -> int:
             terminal.notice(notice.words)
         if flags.temporary:
             use_memory_store(context)
-        request, model = cli_commands.load_request(context, flags)
+        request, entry = cli_commands.load_request(context, flags)
+        model = entry.key if entry is not None else flags.model or "echo"
+        if entry is not None:
+            cli_models.agree_to_load(context, entry, request.params, terminal, is_forced=flags.force)
         chat = WaitingChat(context, terminal)
         with _interrupts_go_to(chat):
             loaded = chat.load(request)
@@ -290,37 +304,7 @@ def _interrupts_go_to(chat: WaitingChat) -> Iterator[None]:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
 
 
-# ----------------------------------------------------------------------------------- models and self-test
-
-
-def _models(flags: argparse.Namespace, terminal: Terminal) -> int:
-    library, problems = cli_commands.open_library()
-    for words in problems:
-        terminal.notice(words)
-    match flags.models_command:
-        case "list":
-            _list_models(library, terminal, as_json=flags.json)
-        case "import":
-            entry = library.import_path(flags.path)
-            terminal.line(_("{key} is in the library; its file stays where it is.").format(key=_safe(entry.key)))
-        case "remove":
-            entry = library.remove(flags.model)
-            message = _("{key} is forgotten. Its file stays: {path}")
-            terminal.line(message.format(key=_safe(entry.key), path=_safe(str(entry.path))))
-    return DONE
-
-
-def _list_models(library: Library, terminal: Terminal, *, as_json: bool) -> None:
-    entries = library.entries()
-    for text in library.notices():
-        terminal.notice(Words(text))
-    if as_json:
-        terminal.json([cli_text.model_json(entry) for entry in entries])
-        return
-    for line in cli_text.models_table(entries) if entries else []:
-        terminal.line(line)
-    if not entries:
-        terminal.notice(Words(_("There is no model here yet."), _("Add one with `cutaway models import FILE.gguf`.")))
+# --------------------------------------------------------------------------------------------- self-test
 
 
 def _selftest(flags: argparse.Namespace, terminal: Terminal) -> int:

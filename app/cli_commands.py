@@ -19,11 +19,10 @@ from app.cli_parser import SAMPLING_FLAGS, UsageError
 from app.context import AppContext, Notice
 from app.engines.supervisor import LoadRequest
 from app.errors import AppError, Words, one_line
-from app.i18n import _, use_language
+from app.i18n import _
 from app.log import start_log
-from app.models.library import Library, ModelEntry
-from app.paths import install_folder, open_paths
-from app.settings import SettingsStore
+from app.models.library import ModelEntry
+from app.paths import open_paths
 
 # What the template renderer takes; a longer text would only be refused later.
 MAX_PROMPT_BYTES = 4 * 2**20
@@ -55,14 +54,6 @@ def interrupts_ignored() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
-
-
-def open_library() -> tuple[Library, list[Words]]:
-    """Return the library alone, and what a person must be told about their folders and settings."""
-    paths, problems = open_paths()
-    settings, damages = SettingsStore.load(paths.config / "settings.json")
-    use_language(settings.get().language)
-    return Library(paths.data, install_folder()), [*problems, *damages]
 
 
 # ------------------------------------------------------------------------------------------------- chat
@@ -123,23 +114,23 @@ def read_prompt(flags: argparse.Namespace, stdin: TextIO | None) -> str | None:
     return text
 
 
-def load_request(context: AppContext, flags: argparse.Namespace) -> tuple[LoadRequest, str]:
-    """Return what to load, and what the model is called.
+def load_request(context: AppContext, flags: argparse.Namespace) -> tuple[LoadRequest, ModelEntry | None]:
+    """Return what to load, and the library's entry for it; None for an engine that needs no model.
 
     Raises:
         AppError: there is no such model, or it cannot be used.
         LibraryError: no model or more than one is called so; the text lists what is there.
     """
+    entry = _chosen_model(context, flags.model) if flags.backend != "echo" else None
     given = {"context_tokens": flags.context, "kv_type": flags.kv_type, "threads": flags.threads}
     given["gpu_layers"] = flags.gpu_layers
     params = msgspec.structs.replace(
-        context.load_params(), **{name: value for name, value in given.items() if value is not None}
+        context.load_params(entry), **{name: value for name, value in given.items() if value is not None}
     )
-    if flags.backend == "echo":  # its model is a script, or nothing at all; the worker has another current folder
+    if entry is None:  # its model is a script, or nothing at all; the worker has another current folder
         path = str(Path(flags.model).expanduser().absolute()) if flags.model else ""
-        return LoadRequest(path, "echo", params), flags.model or "echo"
-    entry = _chosen_model(context, flags.model)
-    return LoadRequest(str(entry.path), flags.backend, params), entry.key
+        return LoadRequest(path, "echo", params), None
+    return LoadRequest(str(entry.path), flags.backend, params), entry
 
 
 def _chosen_model(context: AppContext, text: str) -> ModelEntry:

@@ -16,7 +16,7 @@ from app.i18n import _
 from app.settings_fields import checked
 from backends.registry import BACKENDS
 
-COMMANDS = ("chat", "models", "selftest")
+COMMANDS = ("chat", "models", "fit", "selftest")
 MODELS_COMMANDS = ("list", "import", "remove")
 
 # Flags of `chat` that are settings of the same name: checked by the settings' own bounds.
@@ -55,6 +55,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     _add_chat(commands.add_parser("chat", help=_("one answer, or a dialogue in the terminal"), allow_abbrev=False))
     models = commands.add_parser("models", help=_("the library of models"), allow_abbrev=False)
     _add_models(models.add_subparsers(dest="models_command", metavar=_("COMMAND")))
+    _add_fit(commands.add_parser("fit", help=_("what a model would take here"), allow_abbrev=False))
     selftest = commands.add_parser("selftest", help=_("check that everything works here"), allow_abbrev=False)
     _add_json(selftest)
     _check_word(arguments[:1], COMMANDS)
@@ -105,7 +106,7 @@ def _add_chat(parser: argparse.ArgumentParser) -> None:
     add("--draft", metavar="D", help=argparse.SUPPRESS)
     add("--temporary", action="store_true", help=_("do not keep this chat"))
     add("--out", metavar=_("FILE"), type=Path, help=_("write the answer to this file"))
-    add("--force", action="store_true", help=_("write over a file that is there"))
+    add("--force", action="store_true", help=_("write over a file that is there; load a model that may be too large"))
     _add_json(parser)
 
 
@@ -120,11 +121,26 @@ _SAMPLING_HELP: dict[str, Callable[[], str]] = {
 
 
 def _add_models(commands: argparse._SubParsersAction[_Parser]) -> None:
-    _add_json(commands.add_parser("list", help=_("show every model file there is"), allow_abbrev=False))
-    added = commands.add_parser("import", help=_("use a model file where it lies"), allow_abbrev=False)
-    added.add_argument("path", metavar="PATH", type=Path, help=_("a GGUF file; it is not copied"))
-    removed = commands.add_parser("remove", help=_("forget an imported model; its file stays"), allow_abbrev=False)
-    removed.add_argument("model", metavar="M", help=_("its name"))
+    listed = commands.add_parser("list", help=_("show every model on this machine"), allow_abbrev=False)
+    listed.add_argument("--no-scan", action="store_true", help=_("show what was found last time, without looking"))
+    _add_json(listed)
+    added = commands.add_parser("import", help=_("use a model or a folder where it lies"), allow_abbrev=False)
+    added.add_argument("path", metavar="PATH", type=Path, help=_("a GGUF file or a folder; nothing is copied"))
+    removed = commands.add_parser("remove", help=_("forget an imported model, or delete its files"), allow_abbrev=False)
+    removed.add_argument("model", metavar="M", help=_("its name, or the path of an added folder"))
+    removed.add_argument("--delete", action="store_true", help=_("move its files to the trash"))
+    removed.add_argument("--forever", action="store_true", help=_("with --delete: no trash, the space is free at once"))
+    removed.add_argument("--force", action="store_true", help=_("do not ask before deleting"))
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    parser.description = _("Nothing is loaded: the engine's allocator is asked, or the file's header.")
+    add = parser.add_argument
+    add("model", metavar="M", help=_("a name of the library, a path, or the address of a GGUF file"))
+    add("--context", metavar="N", type=_setting("context_tokens", int), help=_("context in tokens"))
+    add("--kv-type", metavar="T", type=_setting("kv_type", str), help=_("how the chat is kept in memory: f16, q8_0"))
+    add("--gpu-layers", metavar="N", type=_gpu_layers, help=_("layers of the model to put on the GPU"))
+    _add_json(parser)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from app.chat.messages import JsonObject, Message
 from app.i18n import _
-from app.models.library import ModelEntry
-from app.units import NBSP, bytes_text, count_text, rate_text, seconds_text
+from app.models.entry import ModelEntry
+from app.models.fit_types import Fit
+from app.models.fit_words import fit_short
+from app.units import NBSP, bytes_text, count_text, number_text, rate_text, seconds_text
 from backends.protocol import ModelLoaded, StopReason
 
 # Control characters but for line feed and tab, and the marks that turn the direction of what follows: the first drive
@@ -103,30 +105,38 @@ def _has_figures(stats: JsonObject) -> bool:
 
 
 def model_json(entry: ModelEntry) -> JsonObject:
-    """Return a model of the library with the keys of `cutaway models list --json`."""
+    """Return what the library knows of a model, as JSON."""
     return {
         "key": entry.key,
         "name": entry.name,
+        "owner": entry.owner,
         "quantization": entry.quantization,
         "architecture": entry.architecture,
+        "format": entry.format,
         "size_bytes": entry.size_bytes,
+        "bits_per_weight": round(entry.bits_per_weight, 4) or None,
+        "fallback_tensors": entry.fallback_tensors,
+        "has_importance_matrix": entry.has_importance_matrix,
         "parameters_count": entry.parameters_count,
         "context_tokens": entry.context_tokens,
         "path": str(entry.path),
+        "parts": [str(part) for part in entry.parts],
         "origin": entry.origin,
+        "identity": entry.identity,
+        "note": entry.note,
         "fault": entry.fault,
     }
 
 
-def models_table(entries: Sequence[ModelEntry]) -> list[str]:
+def models_table(entries: Sequence[ModelEntry], fits: Mapping[str, Fit]) -> list[str]:
     """Return the library as the lines of a table; what is wrong with a model stands last, where there is such a one."""
-    heads = [_("Name"), _("Quantization"), _("Size"), _("Context"), _("Where"), _("Fault")]
+    heads = [_("Name"), _("Bits/weight"), _("Size"), _("On this machine"), _("Where"), _("Fault")]
     rows = [
         [
             entry.key,
-            entry.quantization or "-",
+            number_text(entry.bits_per_weight) if entry.bits_per_weight else "-",
             bytes_text(entry.size_bytes) if entry.size_bytes else "-",
-            count_text(entry.context_tokens) if entry.context_tokens else "-",
+            fit_short(fits[entry.key]) if entry.key in fits else "-",
             str(entry.path),
             entry.fault,
         ]

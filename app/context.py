@@ -6,27 +6,33 @@ Knows how the parts fit together and nothing of who shows them: the window and t
 from __future__ import annotations
 
 import contextlib
+import itertools
+import logging
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-import psutil
+import msgspec
 
 from app.chat.messages import Chat
 from app.chat.session import ChatSession, SessionServices
 from app.chat.session_events import OnSessionEvent
 from app.chat.store import ChatStore, open_store
 from app.connections import ConnectionCounter
+from app.engines.load_gate import LoadGate
+from app.engines.load_recorder import LoadRecorder
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
 from app.errors import AppError, Words
 from app.i18n import _, use_language
 from app.log import new_worker_log, trim_worker_log
-from app.models.fit import kv_bytes_per_token, weights_bytes
-from app.models.library import Library, ModelEntry
+from app.models.advisor import FitAdvisor
+from app.models.entry import ModelDefaults, ModelEntry
+from app.models.fit_types import Fit, Measured
+from app.models.library import Library, LibraryError
 from app.paths import Paths, install_folder, open_paths
 from app.settings import SettingsStore
 from app.units import bytes_text
@@ -36,6 +42,10 @@ from backends.renderer_client import RendererClient
 
 if TYPE_CHECKING:
     from app.telemetry.store import TelemetryStore
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
 
 _STORE_NAME = "chats.sqlite3"
 _SETTINGS_NAME = "settings.json"
@@ -63,22 +73,35 @@ class AppContext:
         store: the chats.
         library: the model files.
         engine: the one engine.
+        advisor: says whether a model fits.
+        gate: says what must be agreed to before a load.
+        predicted: what the load in force was expected to take; None without one.
+        recorder: what it really took.
         connections: the network connections of this process.
         notices: what went wrong while opening all this.
     """
 
-    def __init__(self, paths: Paths, notices: list[Notice], command: WorkerCommand | None = None) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        notices: list[Notice],
+        command: WorkerCommand | None = None,
+        library: Library | None = None,
+    ) -> None:
         self.paths = paths
         self.settings, problems = SettingsStore.load(paths.config / _SETTINGS_NAME)
         use_language(self.settings.get().language)
         opened = open_store(paths.data / _STORE_NAME)
         self.store: ChatStore = opened.store
-        self.library = Library(paths.data, install_folder())
+        self.library = library or Library(paths.data, install_folder())
         self._telemetry: TelemetryStore | None = None
         self.connections = ConnectionCounter()
         self.connections.install()
         self._worker_log = Path(os.devnull)
-        self._last_loaded: protocol.ModelLoaded | None = None
+        self.predicted: Fit | None = None
+        self._read: protocol.MemoryRead | None = None
+        self.advisor = FitAdvisor(self.library, self.load_params, self._held_bytes)
+        self.gate = LoadGate(self.library, self.advisor)
         self.engine = EngineSupervisor(self._open_worker_log, self._on_engine_event, command)
         self.notices = [
             *notices,
@@ -86,6 +109,7 @@ class AppContext:
             *(Notice(f"store {notice.code}", Words(notice.message, notice.hint)) for notice in opened.notices),
             *(Notice(f"library {number}", Words(text)) for number, text in enumerate(self.library.notices())),
         ]
+        self.recorder = LoadRecorder(lambda: self.engine.request, self._on_measured)
         self._renderer = RendererClient()
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="composer")
         self.settings.save_with(self._executor.submit)
@@ -132,7 +156,7 @@ class AppContext:
             renderer=self._renderer,
             executor=self._executor,
             params=self.sampling_params,
-            system_prompt=lambda: self.settings.get().system_prompt,
+            system_prompt=self.system_prompt,
         )
 
     def _open_worker_log(self) -> Path:
@@ -143,19 +167,19 @@ class AppContext:
         return self._worker_log
 
     def _on_engine_event(self, event: EngineEvent) -> None:
+        self.recorder.on_event(event)
         match event:
             case protocol.RequestFinished():
                 trim_worker_log(self._worker_log)
             case protocol.MemoryRead():
+                self._read = event
                 self.telemetry.record_memory(event)
             case protocol.StepDone():
                 self.telemetry.record_step(event)
             case protocol.ModelLoaded():
-                self._last_loaded = event
-                header = self.engine.header
-                predicted = kv_bytes_per_token(header, event.kv_type) if header is not None else None
-                self.telemetry.model_loaded(event, predicted)
+                self.telemetry.model_loaded(event, self._predict(event))
             case EngineDied():
+                self._read = None
                 self.telemetry.engine_gone()
         with self._lock:
             sessions = list(self._sessions.values())
@@ -164,51 +188,97 @@ class AppContext:
         for watcher in self._watchers:
             watcher(event)
 
+    def _predict(self, loaded: protocol.ModelLoaded) -> float | None:
+        """Note what this load was expected to take, and return the KV cache's part of it for one token."""
+        entry, request = self.entry_in_use(), self.engine.request
+        self.predicted = None
+        if entry is None or request is None or not loaded.context_tokens:
+            return None
+        params = msgspec.structs.replace(request.params, context_tokens=loaded.context_tokens)
+        self.predicted = self.advisor.fit(entry, params, request.backend)
+        estimate = self.predicted.estimate
+        return estimate.kv_bytes / loaded.context_tokens if estimate is not None else None
+
+    def _held_bytes(self) -> int:
+        """Return what the engine in use would give back: a load ends it first."""
+        read = self._read
+        return read.anonymous_bytes if read is not None else 0
+
+    def _on_measured(self, request: LoadRequest, measured: Measured) -> None:
+        """Keep what a load took; on the composer's thread, since the database waits for the disk."""
+        with contextlib.suppress(RuntimeError):  # the program is ending
+            self._executor.submit(self._record, Path(request.path), measured)
+
+    def _record(self, path: Path, measured: Measured) -> None:
+        try:
+            self.library.record(path, measured)
+            entry = self.entry_in_use()
+            if entry is not None and entry.path == path:
+                self.advisor.learn_from_answer(entry, measured.decode_tokens_per_s)
+        except LibraryError as error:
+            _log.warning("a measurement could not be kept: %s", error)
+
     # --------------------------------------------------------------------------------------- models
 
     def load_model(self, entry: ModelEntry, backend: str = "llama_cpp") -> None:
-        """Load a model of the library with the settings' params and remember it; returns at once."""
+        """Load a model of the library with its params and remember it; returns at once."""
         self.settings.change(last_model=entry.key)
-        self._last_loaded = None
-        self.engine.load(LoadRequest(str(entry.path), backend, self.load_params()))
+        self.engine.load(LoadRequest(str(entry.path), backend, self.load_params(entry)))
 
     def preferred_model(self) -> ModelEntry | None:
         """Return the model to start with: the last one used, else the first that is whole."""
-        entries = [entry for entry in self.library.entries() if not entry.fault]
+        entries = [entry for entry in self.library.entries() if not entry.fault and entry.format == "gguf"]
         last = self.settings.get().last_model
         return next((entry for entry in entries if entry.key == last), entries[0] if entries else None)
 
-    def memory_hint(self) -> str:
-        """Return what the model needs at least and what is free now, in a sentence; "" when its header is unknown."""
-        header = self.engine.header
-        if header is None:
-            return ""
-        loaded = self._last_loaded
-        per_token = kv_bytes_per_token(header, loaded.kv_type) if loaded is not None else None
-        needed = weights_bytes(header) + (per_token * loaded.context_tokens if loaded and per_token else 0)
-        free = psutil.virtual_memory().available
-        words = _("It needs at least {needed}; {free} are free now.")
-        return words.format(needed=bytes_text(needed), free=bytes_text(free))
+    def entry_in_use(self) -> ModelEntry | None:
+        """Return the library's entry for what is loaded or being loaded; None for a file that is not in it."""
+        request = self.engine.request
+        if request is None or not request.path:
+            return None
+        path = Path(request.path)
+        places = itertools.chain(self.library.entries(), *self.library.duplicates())
+        return next((entry for entry in places if entry.path == path), None)
 
-    def load_params(self) -> protocol.LoadParams:
-        """Return the settings as load params."""
+    def memory_hint(self) -> str:
+        """Return what the model needs and what is free now, in a sentence; "" when nobody can tell."""
+        entry = self.entry_in_use()
+        fit = self.advisor.fit(entry) if entry is not None else None
+        if fit is None or fit.estimate is None:
+            return ""
+        words = _("It needs about {needed}; {free} are free now.")
+        return words.format(needed=bytes_text(fit.estimate.needed_bytes), free=bytes_text(fit.free_bytes))
+
+    def load_params(self, entry: ModelEntry | None = None) -> protocol.LoadParams:
+        """Return how a model is loaded: its own defaults, where it has some, else the settings."""
+        defaults = entry.defaults if entry is not None else ModelDefaults()
         settings = self.settings.get()
         return protocol.LoadParams(
-            context_tokens=settings.context_tokens, kv_type=settings.kv_type, threads=settings.threads
+            context_tokens=_first(defaults.context_tokens, settings.context_tokens),
+            kv_type=_first(defaults.kv_type, settings.kv_type),
+            threads=_first(defaults.threads, settings.threads),
         )
 
     def sampling_params(self) -> protocol.SamplingParams:
-        """Return the settings as sampling params."""
+        """Return how the model in use chooses tokens: its own defaults, where it has some, else the settings."""
+        entry = self.entry_in_use()
+        defaults = entry.defaults if entry is not None else ModelDefaults()
         settings = self.settings.get()
         return protocol.SamplingParams(
-            temperature=settings.temperature,
-            top_k=settings.top_k,
-            top_p=settings.top_p,
-            min_p=settings.min_p,
-            repeat_penalty=settings.repeat_penalty,
+            temperature=_first(defaults.temperature, settings.temperature),
+            top_k=_first(defaults.top_k, settings.top_k),
+            top_p=_first(defaults.top_p, settings.top_p),
+            min_p=_first(defaults.min_p, settings.min_p),
+            repeat_penalty=_first(defaults.repeat_penalty, settings.repeat_penalty),
             seed=settings.seed,
             max_tokens=settings.max_tokens,
         )
+
+    def system_prompt(self) -> str:
+        """Return what a new chat with the model in use is told first."""
+        entry = self.entry_in_use()
+        own = entry.defaults.system_prompt if entry is not None else None
+        return _first(own, self.settings.get().system_prompt)
 
     def close(self) -> None:
         """End the engine, write what is left and let go of everything; answers under way are kept as they are."""
@@ -221,10 +291,25 @@ class AppContext:
         with contextlib.suppress(AppError):  # said when it was changed
             self.settings.save()
         self._renderer.close()
+        self.library.close()
         self.store.close()
 
 
-def build_context(environment: dict[str, str] | None = None, command: WorkerCommand | None = None) -> AppContext:
-    """Open the person's folders and build the context; another command starts another worker than our own."""
+def build_context(
+    environment: dict[str, str] | None = None, command: WorkerCommand | None = None, library: Library | None = None
+) -> AppContext:
+    """Open the person's folders and build the context.
+
+    Args:
+        environment: says where the folders are; None for the process's own.
+        command: starts another worker than our own.
+        library: takes the place of the person's own.
+    """
     paths, problems = open_paths(environment)
-    return AppContext(paths, [Notice(f"folder {number}", words) for number, words in enumerate(problems)], command)
+    notices = [Notice(f"folder {number}", words) for number, words in enumerate(problems)]
+    return AppContext(paths, notices, command, library)
+
+
+def _first(own: _T | None, otherwise: _T) -> _T:
+    """Return a model's own value, or the settings' where it has none."""
+    return otherwise if own is None else own

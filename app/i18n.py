@@ -16,14 +16,17 @@ class _Catalogue:
     """The words in use; one object, so that a language chosen after import reaches every module.
 
     Attributes:
+        language: what was chosen; "" for the system's language.
         _words: the gettext catalogue in use.
     """
 
     def __init__(self) -> None:
+        self.language = ""
         self._words: gettext.NullTranslations = gettext.NullTranslations()
 
     def use(self, language: str) -> None:
         """Use this language's words (such as "zh_CN"); "" takes the system's language."""
+        self.language = language
         languages = [language] if language else None
         self._words = gettext.translation(_DOMAIN, _FOLDER, languages=languages, fallback=True)
 
@@ -41,3 +44,8 @@ _catalogue = _Catalogue()
 _ = _catalogue.text
 ngettext = _catalogue.plural
 use_language = _catalogue.use
+
+
+def current_language() -> str:
+    """Return the chosen language; "" for the system's."""
+    return _catalogue.language

@@ -86,3 +86,17 @@ def starter_model() -> Path:
     if spec is None or spec.origin is None:
         pytest.fail("the starter model is not installed: run the tests with `make test`", pytrace=False)
     return Path(spec.origin).parent / STARTER_FILE
+
+
+@pytest.fixture(scope="session")
+def gemma_model() -> Path:
+    """The path of the second real model, Gemma 3 270M, which `make test` keeps outside the tree."""
+    if chosen := os.environ.get("CUTAWAY_GEMMA"):
+        return Path(chosen)
+    spec = importlib.util.spec_from_file_location("cutaway_bootstrap", ROOT / "packaging" / "bootstrap.py")
+    bootstrap = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bootstrap)
+    path = bootstrap.gemma_path()
+    if not path.is_file():
+        pytest.fail("the second test model is not there: run the tests with `make test`", pytrace=False)
+    return path

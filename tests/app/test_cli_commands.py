@@ -99,10 +99,10 @@ def test_flags_stand_over_the_settings_and_change_none_of_them(context, starter_
     context.settings.change(context_tokens=1024, threads=3)
     before = context.settings.get()
     flags = parse(["chat", "--model", "smollm2", "--threads", "1", "--gpu-layers", "4", "--kv-type", "q8_0"])
-    request, key = load_request(context, flags)
+    request, entry = load_request(context, flags)
     assert (request.path, request.backend) == (str(starter_model), "llama_cpp")
     assert request.params == LoadParams(context_tokens=1024, threads=1, gpu_layers=4, kv_type="q8_0")
-    assert key.endswith("SmolLM2-135M-Instruct:Q4_1")
+    assert entry.key.endswith("SmolLM2-135M-Instruct:Q4_1")
     assert context.settings.get() == before
 
 
@@ -131,8 +131,8 @@ def test_no_model_at_all_is_told_in_words(context, monkeypatch):
 
 
 def test_a_script_of_the_echo_engine_has_an_absolute_path(context):
-    request, name = load_request(context, parse(["chat", "--backend", "echo", "--model", "script.json"]))
-    assert (request.path, name) == (str(Path.cwd() / "script.json"), "script.json")
+    request, entry = load_request(context, parse(["chat", "--backend", "echo", "--model", "script.json"]))
+    assert (request.path, entry) == (str(Path.cwd() / "script.json"), None)
     assert load_request(context, parse(["chat", "--backend", "echo"]))[0].path == ""
 
 

@@ -8,6 +8,7 @@ import psutil
 
 from app.context import build_context
 from app.engines.supervisor import LoadRequest
+from app.units import bytes_text
 from backends import protocol
 from backends.client import EngineDied
 from tests.helpers.engine_client import EventLog
@@ -80,6 +81,7 @@ def test_a_model_s_need_is_said_beside_what_is_free(starter_model) -> None:
     context.settings.change(context_tokens=1024)
     context.load_model(context.preferred_model())
     log.wait(protocol.ModelLoaded)
-    # 92.1 MiB of weights and 22.5 MiB for 1,024 tokens
-    assert context.memory_hint().startswith("It needs at least 115\u00a0MiB; ")
+    fit = context.advisor.fit(context.preferred_model())
+    assert fit.estimate.weights_bytes + fit.estimate.kv_bytes == 96_576_768 + 1024 * 23_040
+    assert context.memory_hint().startswith(f"It needs about {bytes_text(fit.estimate.needed_bytes)}; ")
     context.close()

@@ -1,7 +1,9 @@
-"""A worker with the starter model, for benchmarks of the engine: events are counted, timed and thrown away."""
+"""A worker with a real model, for benchmarks of the engine: events are counted, timed and thrown away."""
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import random
 import threading
 import time
@@ -47,20 +49,33 @@ class NullSink:
 
     Attributes:
         loaded: what the engine said when it was ready.
+        first_read: its first reading of its memory, before the model; None before it.
     """
 
-    def __init__(self, log: Path, threads: int, context_tokens: int = 0) -> None:
+    def __init__(
+        self,
+        log: Path,
+        threads: int,
+        context_tokens: int = 0,
+        *,
+        model: Path | None = None,
+        params: protocol.LoadParams | None = None,
+    ) -> None:
         self.loaded: protocol.ModelLoaded | None = None
-        self._params = protocol.LoadParams(threads=threads, context_tokens=context_tokens)
+        self.first_read: protocol.MemoryRead | None = None
+        self._model = model or starter_model()
+        self._params = params or protocol.LoadParams(threads=threads, context_tokens=context_tokens)
+        self._readings: queue.SimpleQueue[protocol.MemoryRead] = queue.SimpleQueue()
         self._requests: dict[int, Timed] = {}
         self._is_ready = threading.Event()
         self._client = client.EngineClient(client.bundled_worker(), "llama_cpp", log, self._on_event)
 
     def __enter__(self) -> NullSink:
         self._client.start()
-        self._client.send(protocol.LoadModel(str(starter_model()), self._params))
+        self.first_read = self._readings.get(timeout=_PATIENCE_S)
+        self._client.send(protocol.LoadModel(str(self._model), self._params))
         if not self._is_ready.wait(_PATIENCE_S) or self.loaded is None:
-            raise RuntimeError("the starter model could not be loaded")
+            raise RuntimeError(f"{self._model.name} could not be loaded")
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -92,6 +107,15 @@ class NullSink:
             raise TimeoutError("the worker does not answer")
         return timed
 
+    def read_memory(self) -> protocol.MemoryRead:
+        """Return a reading that began after this call."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._readings.get_nowait()
+        for _number in range(2):  # the first may have been on its way
+            reading = self._readings.get(timeout=_PATIENCE_S)
+        return reading
+
     def _on_event(self, _client: client.EngineClient, event: client.ClientEvent) -> None:
         now_s = time.monotonic()
         match event:
@@ -104,6 +128,8 @@ class NullSink:
                 timed = self._requests[event.request_id]
                 timed.ended_s, timed.finished = now_s, event
                 timed.is_over.set()
+            case protocol.MemoryRead():
+                self._readings.put(event)
             case protocol.ModelLoaded():
                 self.loaded = event
                 self._is_ready.set()
@@ -113,9 +139,9 @@ class NullSink:
                     timed.is_over.set()
 
 
-def repeating_prompt(vocabulary_tokens: int) -> protocol.TokenIds:
-    """Return sixteen token ids that a greedy model goes on repeating: its answer does not end early."""
-    return protocol.TokenIds(random_prompt(1, 4, vocabulary_tokens).token_ids * 4)
+def repeating_prompt(vocabulary_tokens: int, seed: int = 1) -> protocol.TokenIds:
+    """Return sixteen token ids that a greedy model goes on repeating: the starter model's answer does not end early."""
+    return protocol.TokenIds(random_prompt(seed, 4, vocabulary_tokens).token_ids * 4)
 
 
 def random_prompt(seed: int, tokens: int, vocabulary_tokens: int) -> protocol.TokenIds:

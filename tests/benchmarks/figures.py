@@ -49,6 +49,21 @@ def _ratio(key: str, words: str, floor: float | None = None, goal: float | None 
     return Row(key, words, "", floor, goal, more_is_better=True)
 
 
+def _fit_rows(model: str, title: str) -> tuple[Row, ...]:
+    """Return the worst of a model's loads; "off" is predicted against measured, before anything was loaded."""
+    key = f"fit.{model}"
+    return (
+        Row(f"{key}_probe_kv_off_mib", f"{title}: KV cache off, worst of nine loads", "MiB", 0.049),
+        Row(f"{key}_probe_compute_off_mib", "the same: compute buffer off, with the probe", "MiB", 0.049),
+        Row(f"{key}_probe_total_off_percent", "the same: whole process off, with the probe", "%", 1),
+        Row(f"{key}_header_total_off_percent", "the same: whole process off, header alone", "%", 3),
+        Row(f"{key}_header_kv_off_mib", "the same: KV cache off, header alone", "MiB", 0.049),
+        Row(f"{key}_header_compute_off_mib", "the same: compute buffer off, header alone", "MiB"),
+        Row(f"{key}_predicted_to_written", "the same: speed predicted from bandwidth against written", ""),
+        Row(f"{key}_written_tokens_per_s", "the same: written", "tokens/s"),
+    )
+
+
 ROWS: tuple[Row, ...] = (
     Row("first_paint.cold_s", "first paint from the tree, nothing in the page cache", "s", 1.0, 0.6),
     Row("first_paint.warm_s", "first paint from the tree, warm: median of five", "s", 1.0, 0.6),
@@ -94,6 +109,16 @@ ROWS: tuple[Row, ...] = (
     Row("plots.redraw_p99_ms", "the same: p99"),
     Row("plots.flood_gap_worst_ms", "frame gap while 20,000 readings flood in: worst"),
     Row("plots.flood_us_a_step", "recording one of them", "µs"),
+    *_fit_rows("starter", "SmolLM2 135M Q4_1"),
+    *_fit_rows("gemma", "Gemma 3 270M Q4_K_M"),
+    _ratio("fit.shapes", "shapes of models, 135M to 108B, header alone against the engine's allocator", 12),
+    Row("fit.shapes_kv_off_mib", "KV cache and states off: worst of all shapes and KV types", "MiB", 0.049),
+    Row("fit.shapes_compute_off_mib", "compute buffer off: worst", "MiB"),
+    Row("fit.shapes_total_off_percent", "all buffers together off: worst", "%", 3),
+    Row("fit.shapes_probe_s", "asking the allocator in a fresh worker: median", "s"),
+    Row("fit.remote_requests", "header of a 70B model over HTTP: requests", "", 3),
+    Row("fit.remote_sent_mib", "the same: received", "MiB", 16),
+    Row("fit.remote_header_mib", "the same: size of the header", "MiB"),
 )
 
 
@@ -106,3 +131,20 @@ def table(found: Figures) -> str:
             cells = (row.words, row.text(row.floor), row.text(row.goal), row.text(value), row.verdict(value))
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def load_table(found: Figures) -> str:
+    """Return the loads of the real models, predicted against measured, as a Markdown table; "" for none."""
+    loads = list(dict.fromkeys(key.rpartition(".")[0] for key in found if key.startswith("fit.load.")))
+    lines = [
+        "| model | context | KV | process | predicted, header | off | predicted, probe | off |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for load in loads:
+        _fit, _load, model, context, kv_type = load.split(".")
+        cells = [model, f"{int(context):,}", kv_type, f"{found[f'{load}.process_mib']:.1f} MiB"]
+        for source in ("header", "probe"):
+            cells += [f"{found[f'{load}.{source}_mib']:.1f} MiB"]
+            cells += [f"{found[f'{load}.{source}_total_off_percent']:+.1f} %"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) if loads else ""

@@ -119,6 +119,21 @@ def starter_model() -> Path:
     return Path(spec.origin).parent / STARTER_FILE
 
 
+def gemma_model() -> Path:
+    """Return the second real model's file, which `make test` keeps outside the tree."""
+    if chosen := os.environ.get("CUTAWAY_GEMMA"):
+        return Path(chosen)
+    spec = importlib.util.spec_from_file_location("cutaway_bootstrap", ROOT / "packaging" / "bootstrap.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bootstrap = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bootstrap)
+    path: Path = bootstrap.gemma_path()
+    if not path.is_file():
+        raise SystemExit("The second test model is not there: run `make test` once.")
+    return path
+
+
 def percentile(values: Sequence[float], percent: float) -> float:
     """Return a percentile of measured values, by the nearest of them above."""
     return float(np.percentile(values, percent, method="higher"))

@@ -27,7 +27,7 @@ RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
 BEGIN, END = "<!-- figures begin: written by run.py --write -->", "<!-- figures end -->"
 NAMES = (
     *("first_paint", "rest", "token_to_paint", "frame_gap", "null_sink"),
-    *("stop_latency", "message_view", "store", "plots"),
+    *("stop_latency", "message_view", "store", "plots", "fit"),
 )
 
 
@@ -81,7 +81,8 @@ def _section(found: measure.Figures, load_before: float) -> str:
     ]
     if "null_sink.decode_to_bare" in found and "null_sink.decode_to_peer" not in found:
         lines.append("llama-bench was not built there: see build_peers.sh.")
-    return "\n".join(lines) + "\n\n" + figures.table(found)
+    tables = [figures.table(found), figures.load_table(found)]
+    return "\n".join(lines) + "\n\n" + "\n\n".join(table for table in tables if table)
 
 
 def _load() -> float:
