@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.context import AppContext
 from app.engines.supervisor import EngineEvent, ResponseChanged, StateChanged
-from app.errors import words_for, words_for_death
+from app.errors import Words, words_for, words_for_death
 from app.i18n import _
 from app.models.library import ModelEntry
 from app.units import NBSP, seconds_text
@@ -18,9 +18,11 @@ from backends.client import EngineDied
 from backends.protocol import LifeCycle
 from ui.bridge import Bridge
 from ui.notifications import NoticeBar, NoticeLevel
+from ui.tasks import Tasks
 
 _ENGINE_KEY = "engine"
 _SILENCE_KEY = "engine silent"
+_QUESTION_KEY = "load question"
 _LOAD_KEYS = (_ENGINE_KEY, _SILENCE_KEY)
 
 
@@ -29,6 +31,7 @@ class EngineStatus(QObject):
 
     Attributes:
         entry: the model that is loaded or being loaded; None for none.
+        _wishes: how many loads were wished for; only the last one counts.
         _progress: how far the load is, 0 to 1.
         _was_loaded: whether the present engine had its model ready.
         _has_failed: whether it said why it could not load; its end is no news then.
@@ -39,9 +42,13 @@ class EngineStatus(QObject):
 
     changed = Signal()
 
-    def __init__(self, context: AppContext, bridge: Bridge, notices: NoticeBar, parent: QObject | None = None) -> None:
+    def __init__(
+        self, context: AppContext, bridge: Bridge, notices: NoticeBar, tasks: Tasks, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self.entry: ModelEntry | None = None
+        self._tasks = tasks
+        self._wishes = 0
         self._context = context
         self._notices = notices
         self._progress = 0.0
@@ -52,7 +59,38 @@ class EngineStatus(QObject):
     # ----------------------------------------------------------------------------------------- public
 
     def load(self, entry: ModelEntry) -> None:
-        """Load a model, ending the present one."""
+        """Load a model, ending the present one; what stands in the way is asked first, in a notice.
+
+        A file that changed on disk may have to be hashed, which takes its time.
+        """
+        self._wishes += 1
+        wish, gate, params = self._wishes, self._context.gate, self._context.load_params(entry)
+        self._notices.dismiss(_QUESTION_KEY)
+        if gate.takes_time(entry, params):
+            self._tasks.run(
+                lambda: gate.question(entry, params), lambda question: self._on_question(wish, entry, question)
+            )
+        else:
+            self._on_question(wish, entry, gate.question(entry, params))
+
+    def _on_question(self, wish: int, entry: ModelEntry, question: Words | None) -> None:
+        if wish != self._wishes:
+            return  # another model was chosen meanwhile
+        if question is None:
+            self._begin(entry)
+            return
+
+        def load_anyway() -> None:
+            self._context.gate.agree(entry, self._context.load_params(entry))
+            self._notices.dismiss(_QUESTION_KEY)
+            self._begin(entry)
+
+        self._notices.show_notice(
+            _QUESTION_KEY, question.message, question.hint, NoticeLevel.WARNING, _("Load anyway"), load_anyway
+        )
+        self.changed.emit()
+
+    def _begin(self, entry: ModelEntry) -> None:
         self.entry = entry
         self._progress = 0.0
         self._context.load_model(entry)

@@ -69,6 +69,7 @@ class Program(QObject):
         """End everything that the window started."""
         self._stop_listening()
         self._instance.close()
+        self.window.finish()
         self._context.close()
 
     def on_exception(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:

@@ -14,15 +14,16 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMainWindow, QStackedWid
 from app.chat.session_events import NoticeRaised
 from app.chat.store import StoreError
 from app.context import AppContext
-from app.errors import Words, words_for_exception
+from app.errors import Words
 from app.i18n import _
-from app.models.library import LibraryError
+from app.models.entry import ModelEntry
 from ui.actions import ACTIONS, ActionId, build_actions, tint_actions
 from ui.bridge import Bridge
+from ui.models_screen import ModelsScreen
 from ui.notifications import NoticeLevel
 from ui.panels.chat_screen import ChatScreen
-from ui.panels.models_panel import ModelsPanel
 from ui.panels.settings_panel import SettingsPanel
+from ui.tasks import Tasks
 from ui.theme import Theme, ThemeSwitch
 from ui.widgets.empty_state import EmptyState
 from ui.widgets.rail import SCREENS, Rail
@@ -37,6 +38,7 @@ class MainWindow(QMainWindow):
 
     Attributes:
         chats: the chat screen.
+        models: the models screen.
         plots: the cutaway panel and the Inspect screen; None until the first paint is done.
 
     Signals:
@@ -52,8 +54,9 @@ class MainWindow(QMainWindow):
         self._theme_switch = theme_switch
         theme = theme_switch.theme
         self.plots: WindowPlots | None = None
-        self.chats = ChatScreen(context, bridge, theme)
-        self._models = ModelsPanel(theme)
+        self._tasks = Tasks(self._on_task_error, self)
+        self.chats = ChatScreen(context, bridge, theme, self._tasks)
+        self.models = ModelsScreen(context, bridge, theme, self._tasks, self)
         self._rail = Rail(theme)
         self._screens = QStackedWidget()
         self._pages: dict[str, QWidget] = {}
@@ -75,7 +78,7 @@ class MainWindow(QMainWindow):
         }
         self._pages = {
             "chat": self.chats,
-            "models": self._models,
+            "models": self.models.page,
             "compare": EmptyState(_("Comparing quantizations is not part of this version yet.")),
             "inspect": QWidget(),  # replaced once plots may be loaded
             "settings": SettingsPanel(self._context.settings, folders, app_version()),
@@ -111,9 +114,12 @@ class MainWindow(QMainWindow):
             self.addAction(self._actions[action_id])
         self._rail.chosen.connect(self.show_screen)
         self._theme_switch.changed.connect(self.set_theme)
-        self._models.use_requested.connect(self._on_use_model)
-        self._models.add_file_requested.connect(self.choose_file)
-        self._models.forget_requested.connect(self._on_forget_model)
+        self.models.use_requested.connect(self._on_use_model)
+        self.models.file_requested.connect(self.choose_file)
+        self.models.folder_requested.connect(self.choose_folder)
+        self.models.models_changed.connect(self.chats.refresh_models)
+        self.models.shown_requested.connect(lambda: self.show_screen("models"))
+        self.models.panel.told.connect(lambda text: self.tell("models", Words(text), NoticeLevel.FACT))
         self.chats.file_requested.connect(self.choose_file)
         self.chats.fold_requested.connect(self._on_fold)
         self._context.store.on_problem(self._on_store_problem)
@@ -125,29 +131,23 @@ class MainWindow(QMainWindow):
         """Show a screen by its name in the rail; Tab goes on from its beginning, in the chat from the prompt."""
         page = self._pages[name]
         if name == "models":
-            self.refresh_models()
-            self._models.choose(self.chats.status.entry.key if self.chats.status.entry else "")
+            self.models.refresh()
+            self.models.show()
+            self.models.panel.choose(self.chats.status.entry.key if self.chats.status.entry else "")
+        else:
+            self.models.hide()
         self._rail.set_screen(name)
         self._screens.setCurrentWidget(page)
         (self.chats.chat.composer.prompt if page is self.chats else page).setFocus()
 
     def refresh_models(self) -> None:
         """Show what is in the library now."""
-        self._models.set_entries(self._context.library.entries())
+        self.models.refresh()
         self.chats.refresh_models()
 
     def open_files(self, files: list[str]) -> None:
-        """Add model files to the library and use the last one that is sound."""
-        entry = None
-        for file in files:
-            try:
-                entry = self._context.library.import_path(Path(file))
-            except LibraryError as error:
-                self.tell(f"file {file}", words_for_exception(error), NoticeLevel.ERROR)
-        if entry is not None:
-            self.chats.status.load(entry)
-            self.show_screen("chat")
-        self.refresh_models()
+        """Add model files and folders to the library where they lie, and use the last model among them."""
+        self.models.add([Path(file) for file in files], use=True)
 
     def tell(self, key: str, words: Words, level: NoticeLevel = NoticeLevel.WARNING) -> None:
         """Show a notice that stays until it is dismissed."""
@@ -161,6 +161,7 @@ class MainWindow(QMainWindow):
         if entry is not None:
             self.chats.status.load(entry)
         self.refresh_models()
+        self.models.scan()
         self.plots = WindowPlots(self._context, self._bridge, self._theme_switch.theme, self)
         self.plots.panel.live_text_changed.connect(self.chats.chat.set_panel_line)
         self.plots.panel.folded_changed.connect(self._on_folded)
@@ -179,7 +180,7 @@ class MainWindow(QMainWindow):
         tint_actions(self._actions, theme)
         self._rail.set_theme(theme)
         self.chats.set_theme(theme)
-        self._models.set_theme(theme)
+        self.models.set_theme(theme)
         if self.plots is not None:
             self.plots.set_theme(theme)
 
@@ -189,6 +190,18 @@ class MainWindow(QMainWindow):
         file, _filter = QFileDialog.getOpenFileName(self, _("Choose a model file"), "", _("Models (*.gguf)"))
         if file:
             self.open_files([file])
+
+    @Slot()
+    def choose_folder(self) -> None:
+        """Let a person choose a folder of models."""
+        folder = QFileDialog.getExistingDirectory(self, _("Choose a folder of models"))
+        if folder:
+            self.models.add([Path(folder)], use=False)
+
+    def finish(self) -> None:
+        """Wait for what runs in the background; the window is hidden by then."""
+        self.models.close()
+        self._tasks.wait_all()
 
     # --------------------------------------------------------------------------- the store's own thread
 
@@ -222,18 +235,13 @@ class MainWindow(QMainWindow):
         mode = "light" if self._theme_switch.theme.name == "dark" else "dark"
         self._context.settings.change(theme=mode)
 
-    @Slot(str)
-    def _on_use_model(self, key: str) -> None:
-        self.chats.use_model(key)
+    @Slot(object)
+    def _on_use_model(self, entry: ModelEntry) -> None:
+        self.chats.use_entry(entry)
         self.show_screen("chat")
 
-    @Slot(str)
-    def _on_forget_model(self, key: str) -> None:
-        try:
-            self._context.library.remove(key)
-        except LibraryError as error:
-            self.tell(f"forget {key}", words_for_exception(error), NoticeLevel.ERROR)
-        self.refresh_models()
+    def _on_task_error(self, words: Words) -> None:
+        self.tell(f"task {words.message}", words, NoticeLevel.ERROR)
 
     # --------------------------------------------------------------------------------------- Qt's own
 
@@ -247,6 +255,7 @@ class MainWindow(QMainWindow):
         geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self._context.settings.change(window_geometry=geometry)
         self.chats.list.undo_bar.finish()
+        self.models.close()
         self._bridge.close()
         if self.plots is not None:
             self.plots.stop()
@@ -255,18 +264,22 @@ class MainWindow(QMainWindow):
         QTimer.singleShot(0, self.closed.emit)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take model files."""
-        if any(url.toLocalFile().endswith(".gguf") for url in event.mimeData().urls()):
+        """Take model files, and folders of models."""
+        if any(_may_be_model(Path(url.toLocalFile())) for url in event.mimeData().urls() if url.isLocalFile()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open the dropped model files."""
+        """Add what was dropped where it lies."""
         self.open_files([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
 
     def _restore_geometry(self) -> None:
         stored = self._context.settings.get().window_geometry
         if not stored or not self.restoreGeometry(QByteArray.fromBase64(stored.encode())):
             self.resize(_FIRST_WIDTH_PX, _FIRST_HEIGHT_PX)
+
+
+def _may_be_model(path: Path) -> bool:
+    return path.suffix.lower() in (".gguf", ".safetensors") or path.is_dir()
 
 
 def app_version() -> str:

@@ -5,21 +5,25 @@ Imported after the first paint: the plotting library takes longer to load than t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.context import AppContext
 from app.engines.supervisor import EngineEvent
 from app.i18n import _
-from app.models.fit import kv_bytes_per_token, weights_bytes
+from app.models.fit_types import Measured
+from app.models.fit_words import owner_rows
 from app.units import count_text
 from backends import protocol
 from ui.bridge import Bridge
 from ui.theme import Theme
 
-if TYPE_CHECKING:
-    from ui.plots.estimate_table import EstimateRow
+_SOURCES: Mapping[str, Callable[[], str]] = {
+    "header": lambda: _("Predicted from the file's header."),
+    "probe": lambda: _("Told by the engine's allocator before anything was loaded."),
+    "measured": lambda: _("Measured in an earlier load like this one."),
+}
 
 
 class WindowPlots(QObject):
@@ -28,6 +32,7 @@ class WindowPlots(QObject):
     Attributes:
         panel: beside the chat.
         inspect: the screen.
+        _shown_measured: the record that the table of estimates shows.
 
     Signals:
         told(str): something to say, such as where a table was saved.
@@ -42,6 +47,7 @@ class WindowPlots(QObject):
         from ui.plots.redraw import RedrawTimer
 
         self._context = context
+        self._shown_measured: Measured | None = None
         self._timer = RedrawTimer(self)
         self.panel = CutawayPanel(context.telemetry, self._timer)
         self.inspect = InspectPanel(context.telemetry, self._timer)
@@ -65,6 +71,7 @@ class WindowPlots(QObject):
     @Slot()
     def _on_telemetry_moved(self) -> None:
         self.panel.set_connections(self._context.connections.count)
+        self._show_estimate()
         self._timer.wake()
 
     @Slot(object)
@@ -81,21 +88,21 @@ class WindowPlots(QObject):
                     _("context {tokens} tokens").format(tokens=count_text(event.context_tokens)),
                 )
                 self.inspect.set_facts(" · ".join(fact for fact in facts if fact))
-                self.inspect.set_estimate(self._estimate(event))
+                self._show_estimate()
         self._timer.wake()
 
-    def _estimate(self, loaded: protocol.ModelLoaded) -> list[EstimateRow]:
-        """Return what the file's header let expect beside what the engine's buffers take."""
+    def _show_estimate(self) -> None:
+        """Show what the load was expected to take beside what it took, where that is new."""
         from ui.plots.estimate_table import EstimateRow
 
-        header = self._context.engine.header
-        if header is None:
-            return []
-        per_token = kv_bytes_per_token(header, loaded.kv_type)
-        predicted_kv = per_token * loaded.context_tokens if per_token is not None else None
-        source = _("Predicted from the file's header.")
-        return [
-            EstimateRow(_("weights"), weights_bytes(header), loaded.memory.weights_bytes, source),
-            EstimateRow(_("KV cache"), predicted_kv, loaded.memory.kv_reserved_bytes, source),
-            EstimateRow(_("compute"), None, loaded.memory.compute_bytes, _("Not predicted yet.")),
-        ]
+        predicted, measured = self._context.predicted, self._context.recorder.measured
+        if predicted is None or predicted.estimate is None or measured is self._shown_measured:
+            return
+        self._shown_measured = measured
+        source = _SOURCES[predicted.estimate.source]()
+        self.inspect.set_estimate(
+            [
+                EstimateRow(row.title, row.predicted_bytes, row.measured_bytes, source)
+                for row in owner_rows(predicted, measured)
+            ]
+        )

@@ -6,15 +6,20 @@ For tests and screenshots: everything is the real thing but the weights.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
 from app.context import AppContext, build_context
-from app.models.library import LibraryError, ModelEntry
+from app.models.entry import ModelEntry
+from app.models.fit_types import Measured
+from app.models.library import Change, DiskUse, Library, LibraryError
+from app.models.scan_messages import ScanSummary
+from app.models.shape import LayerShape, ModelShape
 from backends.echo_engine import EchoScript
-from backends.protocol import LifeCycle
+from backends.protocol import LifeCycle, MemorySplit
 from tests.helpers.engine_client import write_script
 from ui.main import Program
 from ui.main_window import MainWindow
@@ -26,18 +31,65 @@ from ui.widgets.prompt_edit import PromptEdit
 ANSWER = "A big buffer is reserved for the longest answer that might come."
 
 
-class EchoLibrary:
-    """Takes the place of app.models.library.Library; a path that does not exist is refused as a damaged file is."""
+# Small enough to fit anywhere: scripts need no memory.
+_SHAPE = ModelShape(
+    architecture="llama",
+    context_tokens=8192,
+    embedding_length=64,
+    feed_forward_length=128,
+    head_count=4,
+    vocabulary_tokens=1000,
+    parameters_count=10**6,
+    weights_bytes=2**20,
+    read_bytes=2**20,
+    layers=(LayerShape(kv_heads=1, key_length=16, value_length=16, weights_bytes=2**18, read_bytes=2**18),) * 4,
+)
+
+
+class EchoLibrary(Library):
+    """A library whose models are scripts; a path that does not exist is refused as a damaged file is.
+
+    Attributes:
+        imported: what was imported.
+        recorded: what loads took.
+    """
 
     def __init__(self, entries: Sequence[ModelEntry]) -> None:
+        super().__init__(Path(os.environ["CUTAWAY_HOME"]) / "data", Path(os.environ["CUTAWAY_HOME"]) / "install")
         self._entries = list(entries)
         self.imported: list[Path] = []
+        self.recorded: list[tuple[Path, Measured]] = []
 
     def entries(self) -> list[ModelEntry]:
         return list(self._entries)
 
     def notices(self) -> list[str]:
         return []
+
+    def scan(self, on_progress=None, cancel=None) -> ScanSummary:
+        return ScanSummary()
+
+    def disk_use(self) -> DiskUse:
+        size = sum(entry.size_bytes for entry in self._entries)
+        return DiskUse(size, size, 0)
+
+    def hash(self, key: str, on_progress=None, cancel=None) -> str:
+        return "0" * 64
+
+    def record(self, path: Path, measured: Measured) -> None:
+        self.recorded.append((path, measured))
+
+    def measured(self, entry: ModelEntry) -> list[Measured]:
+        return [measured for path, measured in reversed(self.recorded) if path == entry.path]
+
+    def probed(self, entry, params) -> MemorySplit:
+        return MemorySplit(weights_bytes=2**20, kv_reserved_bytes=2**20, compute_bytes=2**20)
+
+    def looks_changed(self, entry: ModelEntry) -> bool:
+        return False
+
+    def change_of(self, entry: ModelEntry) -> Change:
+        return Change.UNCHANGED
 
     def import_path(self, path: Path) -> ModelEntry:
         if not path.exists():
@@ -57,7 +109,7 @@ class EchoLibrary:
 def entry_for(path: Path, name: str = "", **fields: object) -> ModelEntry:
     """Return the library's entry for a script."""
     name = name or path.stem
-    made = {"quantization": "none", "architecture": "echo", "size_bytes": 94 * 2**20, **fields}
+    made = {"quantization": "none", "architecture": "echo", "size_bytes": 94 * 2**20, "shape": _SHAPE, **fields}
     return ModelEntry(f"{name}:{made['quantization']}", name, path, **made)
 
 
@@ -69,8 +121,7 @@ def script_entry(folder: Path, name: str = "Echo", script: EchoScript | None = N
 
 def echo_context(entries: Sequence[ModelEntry]) -> AppContext:
     """Return the program's context in the home of CUTAWAY_HOME, with these models, all run by the echo engine."""
-    context = build_context()
-    context.library = EchoLibrary(entries)
+    context = build_context(library=EchoLibrary(entries))
     context.load_model = functools.partial(context.load_model, backend="echo")
     return context
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.engines.supervisor import LoadRequest, ResponseChanged, StateChanged
+from app.errors import Words
 from app.models.library import ModelEntry
 from app.units import NBSP
 from backends import protocol
@@ -18,6 +19,7 @@ from tests.helpers.notices import button_of, shown_notices
 from ui.bridge import Bridge
 from ui.engine_status import EngineStatus
 from ui.notifications import NoticeBar
+from ui.tasks import SynchronousTasks
 from ui.theme import load_theme
 
 ENTRY = ModelEntry("SmolLM2:Q4_1", "SmolLM2", Path("/models/smol.gguf"), "Q4_1")
@@ -40,6 +42,23 @@ class Engine:
         self.asked.append("restart")
 
 
+class Gate:
+    """Asks this question before a load, until it was agreed to."""
+
+    def __init__(self) -> None:
+        self.words: Words | None = None
+        self.is_slow = False
+
+    def takes_time(self, _entry: ModelEntry, _params: protocol.LoadParams) -> bool:
+        return self.is_slow
+
+    def question(self, _entry: ModelEntry, _params: protocol.LoadParams) -> Words | None:
+        return self.words
+
+    def agree(self, _entry: ModelEntry, _params: protocol.LoadParams) -> None:
+        self.words = None
+
+
 class Told:
     """An engine status on a bridge of its own."""
 
@@ -47,8 +66,15 @@ class Told:
         self.engine = Engine()
         self.bridge = Bridge()
         self.notices = NoticeBar(load_theme("dark"))
-        context = SimpleNamespace(engine=self.engine, load_model=self.load_model, memory_hint=lambda: "It needs 1 MiB.")
-        self.status = EngineStatus(context, self.bridge, self.notices)
+        self.gate = Gate()
+        context = SimpleNamespace(
+            engine=self.engine,
+            gate=self.gate,
+            load_params=lambda _entry: protocol.LoadParams(),
+            load_model=self.load_model,
+            memory_hint=lambda: "It needs 1 MiB.",
+        )
+        self.status = EngineStatus(context, self.bridge, self.notices, SynchronousTasks())
 
     def load_model(self, entry: ModelEntry) -> None:
         self.engine.request = LoadRequest(str(entry.path), "llama_cpp")
@@ -176,3 +202,25 @@ def test_a_fallback_stays_on_screen_in_words(told):
     assert notice.startswith("Warning: The GPU was asked for, but the model runs on the CPU.")
     told.moved_to(LifeCycle.READY)
     assert shown_notices(told.notices) == [notice]
+
+
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_a_doubtful_load_is_asked_for_once_and_then_done(told, is_slow):
+    told.gate.words, told.gate.is_slow = Words("This model needs 9 GiB.", "Choose a smaller one."), is_slow
+    told.status.load(ENTRY)
+    assert told.status.entry is None
+    assert told.engine.request is None
+    assert shown_notices(told.notices) == ["Warning: This model needs 9 GiB. Choose a smaller one."]
+    button_of(told.notices, "Load anyway").click()
+    assert told.status.entry is ENTRY
+    assert told.engine.request.path == "/models/smol.gguf"
+    assert shown_notices(told.notices) == []
+
+
+def test_a_question_about_one_model_goes_when_another_is_chosen(told):
+    told.gate.words = Words("This model needs 9 GiB.")
+    told.status.load(ENTRY)
+    told.gate.words = None
+    told.status.load(ENTRY)
+    assert shown_notices(told.notices) == []
+    assert told.status.entry is ENTRY

@@ -160,11 +160,12 @@ def test_a_dropped_model_file_is_added_and_used(open_window, wait, tmp_path):
     window.window.show_screen("settings")
     file = write_script(tmp_path / "dropped.gguf", EchoScript("I was dropped."))
     assert drop(window, file)
-    assert shown_page(window) is window.chats
+    wait(lambda: shown_page(window) is window.chats)
     wait(window.is_ready)
     assert window.context.library.imported == [file]
     assert window.chat.chip.words == "dropped · none · echo · CPU"
-    assert [action.text() for action in window.chat.chip.menu().actions()] == ["Echo · none", "dropped · none"]
+    texts = [action.text() for action in window.chat.chip.menu().actions()]
+    assert texts == ["Echo · none · room for 8k", "dropped · none · room for 8k"]
     assert [action.isChecked() for action in window.chat.chip.menu().actions()] == [False, True]
 
 
@@ -173,36 +174,40 @@ def test_other_things_are_not_taken(no_model, tmp_path):
     assert no_model.context.library.imported == []
 
 
-def test_a_file_that_cannot_be_used_is_told_and_changes_nothing(no_model, tmp_path):
+def test_a_file_that_cannot_be_used_is_told_and_changes_nothing(no_model, wait, tmp_path):
     no_model.window.open_files([str(tmp_path / "gone.gguf"), str(tmp_path / "too.gguf")])
-    assert [notice.split(" ")[0] for notice in shown_notices(no_model.chat.notices)] == ["Error:", "Error:"]
+    wait(lambda: shown_page(no_model) is no_model.window.models.page)
+    notices = shown_notices(no_model.window.models.notices)
+    assert [notice.split(" ")[0] for notice in notices] == ["Error:", "Error:"]
     assert no_model.chat.chip.words == "No model"
 
 
 def test_a_file_is_chosen_in_a_dialog(no_model, wait, monkeypatch, tmp_path):
     file = write_script(tmp_path / "chosen.gguf", EchoScript(ANSWER))
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_asked: (str(file), ""))
-    no_model.window._models._empty.action_requested.emit()
+    no_model.window.models.panel._empty.action_requested.emit()
     wait(no_model.is_ready)
     assert no_model.chat.chip.words == "chosen · none · echo · CPU"
 
 
 def test_the_models_screen_chooses_the_model_in_use_and_forgets_others(open_window, wait, tmp_path):
     entries = [
-        script_entry(tmp_path, name, origin=origin) for name, origin in (("Alpha", "imported"), ("Beta", "starter"))
+        script_entry(tmp_path, name, origin=origin)
+        for name, origin in (("Alpha", "imported"), ("Beta", "starter"), ("Gamma", "folder"))
     ]
     context = echo_context(entries)
     context.settings.change(last_model=entries[1].key)
     window = open_window(context=context)
     window.window.show_screen("models")
-    models = window.window._models
+    models = window.window.models.panel
     assert models.chosen_entry.name == "Beta"
     models.choose(entries[0].key)
-    models._forget.click()
-    assert [entry.name for entry in context.library.entries()] == ["Beta"]
-    window.window._on_forget_model("gone:Q4_1")
-    assert shown_notices(window.chat.notices) == ["Error: gone:Q4_1 was not imported."]
-    models._use.click()
+    models.page.detail.forget_button.click()
+    wait(lambda: [entry.name for entry in context.library.entries()] == ["Beta", "Gamma"])
+    models.forget_requested.emit("gone:Q4_1")
+    wait(lambda: shown_notices(window.window.models.notices) == ["Error: gone:Q4_1 was not imported."])
+    models.choose(entries[2].key)
+    models.page.detail.use_button.click()
     assert shown_page(window) is window.chats
 
 
@@ -304,7 +309,7 @@ def test_strangers_words_are_shown_as_they_are_everywhere(open_window, qtbot, wa
     assert window.chat._title.text() == HOSTILE
     assert window.texts == [HOSTILE, HOSTILE]
     assert shown_notices(window.chat.notices) == [f"Warning: {HOSTILE} {HOSTILE}"]
-    assert window.window._models._model.index(0, 0).data() == HOSTILE
+    assert window.window.models.panel.list.rows.index(0, 0).data() == HOSTILE
     assert window.chat.chip.menu().actions()[0].text().startswith(HOSTILE.replace("&", "&&"))
 
 

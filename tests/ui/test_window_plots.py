@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from app.context import build_context
+from app.models.fit_types import Fit
 from app.telemetry.store import TelemetryStore
 from backends import protocol
 from tests.helpers import live_store
@@ -31,7 +32,9 @@ class Context:
 
     def __init__(self, loaded: protocol.ModelLoaded | None = None) -> None:
         self.telemetry: TelemetryStore = live_store.filled_store()
-        self.engine = SimpleNamespace(loaded=loaded, header=None)
+        self.engine = SimpleNamespace(loaded=loaded)
+        self.predicted: Fit | None = None
+        self.recorder = SimpleNamespace(measured=None)
         self.connections = SimpleNamespace(count=3)
 
 

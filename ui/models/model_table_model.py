@@ -1,133 +1,298 @@
-"""The library's model files as a table: name, quantization, size, context, and where each lies.
+"""The quantizations of one model as a table in human groups: what each means, whether it fits, what it is worth.
 
-Knows no library: it is given the entries.
+Knows no library and no machine: it is given the entries and whether they fit. A figure of ours is upright, a
+predicted one italic and muted (design.md, "figures shown").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import enum
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QFont
 
-from app.i18n import _
-from app.models.library import ModelEntry
-from app.units import NBSP, bytes_text, count_text
+from app.i18n import _, ngettext
+from app.models.entry import ModelEntry
+from app.models.fit_types import Fit, Verdict
+from app.models.fit_words import confirmation_words, fit_sentence, fit_short
+from app.units import bytes_text, number_text
+from ui.models.grouped_table_model import (
+    ACTION_ROLE,
+    IS_RECOMMENDED_ROLE,
+    MARK_ROLE,
+    NOTE_ROLE,
+    Group,
+    GroupedTableModel,
+    alignment,
+)
+from ui.models.model_words import entry_meaning, origin_text, quantization_text
 from ui.theme import Theme
 from ui.widgets.labels import plain_tooltip
 
-Index = QModelIndex | QPersistentModelIndex
+_NOT_KNOWN: Final = "–"
+_FALLBACK_SIGN: Final = "*"
+
+
+class Action(enum.Enum):
+    """What the button of a row does."""
+
+    USE = "use"
+    LOADED = "loaded"  # nothing: it is in use
+    ANYWAY = "anyway"  # loads after one confirmation
+    NONE = "none"  # it cannot be used
+
+    def words(self) -> str:
+        """Return what stands on the button."""
+        words = {Action.USE: _("Use"), Action.LOADED: _("Loaded"), Action.ANYWAY: _("Load anyway…"), Action.NONE: ""}
+        return words[self]
+
+    @property
+    def can_press(self) -> bool:
+        """Whether it is a button at all."""
+        return self in (Action.USE, Action.ANYWAY)
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """One column: its heading, what it shows, whether it holds numbers, and why a heading needs explaining."""
-
-    title: Callable[[], str]
-    text: Callable[[ModelEntry], str]
-    is_number: bool = False
-    about: Callable[[], str] = lambda: ""
-
-
-def _origin_words(entry: ModelEntry) -> str:
-    words = {"starter": _("comes with Cutaway"), "folder": _("models folder"), "imported": _("added by you")}
-    return _("cannot be used") if entry.fault else words[entry.origin]
-
-
-COLUMNS: tuple[_Column, ...] = (
-    _Column(lambda: _("Model"), lambda entry: entry.name),
-    _Column(lambda: _("Quantization"), lambda entry: entry.quantization or "–"),
-    _Column(
-        lambda: _("Size"),
-        lambda entry: bytes_text(entry.size_bytes) if entry.size_bytes else "–",
-        is_number=True,
-        about=lambda: _("The size of the file"),
-    ),
-    _Column(
-        lambda: _("Context"),
-        lambda entry: f"{count_text(entry.context_tokens)}{NBSP}{_('tokens')}" if entry.context_tokens else "–",
-        is_number=True,
-        about=lambda: _("How much the model was trained to see at once, from the file's header"),
-    ),
-    _Column(lambda: _("Where"), _origin_words),
-)
-
-
-class ModelTableModel(QAbstractTableModel):
-    """The entries of the library, one a row.
+class Column:
+    """One column.
 
     Attributes:
-        _entries: in the order of the rows.
-        _theme: gives the colour of what cannot be used.
+        title: its heading.
+        text: what it shows.
+        about: how its figures were got.
+        is_number: whether it stands at the right.
+        rank: the columns of the highest rank go first where there is no room; 0 stays.
+        has_notes: whether its cells may have a sign beside them.
+    """
+
+    title: Callable[[], str]
+    text: Callable[[ModelEntry, Fit | None], str]
+    about: Callable[[], str]
+    is_number: bool = False
+    rank: int = 0
+    has_notes: bool = False
+
+
+def entry_group(entry: ModelEntry) -> Group:
+    """Return the heading that an entry stands under."""
+    if entry.fault:
+        return Group.FAULTY
+    told = entry_meaning(entry)
+    return Group(told.group) if told is not None else Group.OTHER
+
+
+def entry_action(entry: ModelEntry, fit: Fit | None, is_loaded: bool) -> Action:
+    """Return what can be done with an entry; what does not fit needs one confirmation, and is never refused."""
+    if entry.fault:
+        return Action.NONE
+    if is_loaded:
+        return Action.LOADED
+    return Action.ANYWAY if fit is not None and confirmation_words(fit) is not None else Action.USE
+
+
+def _in_words(entry: ModelEntry, _fit: Fit | None) -> str:
+    told = entry_meaning(entry)
+    return told.words if told is not None else _NOT_KNOWN
+
+
+def _bits(entry: ModelEntry, _fit: Fit | None) -> str:
+    return number_text(entry.bits_per_weight) if entry.bits_per_weight > 0 else _NOT_KNOWN
+
+
+def _size(entry: ModelEntry, _fit: Fit | None) -> str:
+    return bytes_text(entry.size_bytes) if entry.size_bytes else _NOT_KNOWN
+
+
+def _here(entry: ModelEntry, fit: Fit | None) -> str:
+    if entry.fault:
+        return _("cannot be used")
+    return fit_short(fit) if fit is not None else _NOT_KNOWN
+
+
+def _speed(entry: ModelEntry, fit: Fit | None) -> str:
+    speed = fit.decode_tokens_per_s if fit is not None and not entry.fault else None
+    return number_text(speed) if speed else _NOT_KNOWN
+
+
+COLUMNS: Final = (
+    Column(
+        lambda: _("Quantization"),
+        lambda entry, _fit: quantization_text(entry),
+        lambda: _("How the weights are stored, as the file's header says."),
+    ),
+    Column(
+        lambda: _("in words"),
+        _in_words,
+        lambda: _("What this quantization does to the answers, as is commonly measured."),
+        rank=4,
+    ),
+    Column(
+        lambda: _("bits/weight"),
+        _bits,
+        lambda: _("Counted from the header: 8 × the bytes of all tensors ÷ the number of weights."),
+        is_number=True,
+        rank=2,
+        has_notes=True,
+    ),
+    Column(
+        lambda: _("size"),
+        _size,
+        lambda: _("What all files of it take on disk."),
+        is_number=True,
+        rank=1,
+    ),
+    Column(
+        lambda: _("on this machine"),
+        _here,
+        lambda: _("The largest context there is room for now: computed from the header, or told by the engine."),
+        is_number=True,
+    ),
+    Column(
+        lambda: _("tokens/s"),
+        _speed,
+        lambda: _("Writing speed. In italics: predicted from this machine's memory bandwidth. Upright: measured here."),
+        is_number=True,
+        rank=3,
+    ),
+    Column(
+        lambda: _("where"),
+        lambda entry, _fit: origin_text(entry),
+        lambda: _("Who keeps the file. Files of other programs are used in place and never changed."),
+        rank=5,
+    ),
+    Column(lambda: "", lambda _entry, _fit: "", lambda: ""),
+)
+QUANTIZATION, WORDS, BITS, SIZE, HERE, SPEED, WHERE, ACTION = range(len(COLUMNS))
+
+
+class ModelTableModel(GroupedTableModel):
+    """The entries of one model under their headings.
+
+    Attributes:
+        _entries: by key.
+        _recommended_key: the entry that is marked as recommended; "" for none.
     """
 
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._entries: list[ModelEntry] = []
-        self._theme = theme
+        super().__init__(COLUMNS, theme, parent)
+        self._entries: dict[str, ModelEntry] = {}
+        self._fits: Mapping[str, Fit] = {}
+        self._recommended_key = ""
+        self._loaded_key = ""
 
-    def set_entries(self, entries: Iterable[ModelEntry]) -> None:
-        """Show exactly these entries, by name."""
-        self.beginResetModel()
-        self._entries = sorted(entries, key=lambda entry: (entry.name.casefold(), entry.size_bytes, entry.key))
-        self.endResetModel()
+    def set_entries(self, entries: Sequence[ModelEntry]) -> None:
+        """Show exactly these entries, by heading and then by bits per weight."""
+        ordered = sorted(entries, key=lambda entry: (entry.bits_per_weight, entry.size_bytes, entry.key))
+        self._entries = {entry.key: entry for entry in ordered}
+        self._show_rows((entry_group(entry), entry.key) for entry in ordered)
 
-    def set_theme(self, theme: Theme) -> None:
-        """Take over a theme's colours."""
-        self._theme = theme
-        if self._entries:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(self._entries) - 1, len(COLUMNS) - 1))
+    def set_fits(self, fits: Mapping[str, Fit]) -> None:
+        """Take over what fits now."""
+        self._fits = fits
+        self._tell_all()
 
-    def entry_at(self, row: int) -> ModelEntry:
-        """Return the entry of a row."""
-        return self._entries[row]
+    def set_marks(self, recommended_key: str, loaded_key: str) -> None:
+        """Mark the entry that is recommended and the one that is loaded; "" for none."""
+        if (recommended_key, loaded_key) != (self._recommended_key, self._loaded_key):
+            self._recommended_key, self._loaded_key = recommended_key, loaded_key
+            self._tell_all()
 
-    def row_of(self, key: str) -> int | None:
-        """Return the row of an entry, or None."""
-        return next((row for row, entry in enumerate(self._entries) if entry.key == key), None)
+    def entry_at(self, row: int) -> ModelEntry | None:
+        """Return the entry of a row; None for a heading."""
+        return self._entries.get(self.key_at(row))
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own default
-        """Return the number of entries."""
-        return 0 if parent.isValid() else len(self._entries)
+    def action_of(self, row: int) -> Action:
+        """Return what the button of a row does."""
+        return self.action_of_key(self.key_at(row))
 
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own default
-        """Return the number of columns."""
-        return 0 if parent.isValid() else len(COLUMNS)
+    def action_of_key(self, key: str) -> Action:
+        """Return what the button of an entry does."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return Action.NONE
+        return entry_action(entry, self._fits.get(key), key == self._loaded_key)
 
-    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Return a heading, its place and what it means."""
-        if orientation is not Qt.Orientation.Horizontal:
-            return None
-        column = COLUMNS[section]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return column.title()
-            case Qt.ItemDataRole.ToolTipRole:
-                return column.about() or None
-            case Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(column)
-            case _:
-                return None
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell_data(self, key: str, column: int, role: int) -> Any:
         """Return what a cell shows for a role."""
-        if not index.isValid() or index.row() >= len(self._entries):
-            return None
-        entry, column = self._entries[index.row()], COLUMNS[index.column()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return column.text(entry)
-            case Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(column)
-            case Qt.ItemDataRole.ToolTipRole:
-                return plain_tooltip(entry.fault or str(entry.path))
-            case Qt.ItemDataRole.ForegroundRole:
-                return self._theme.color("limit" if column is COLUMNS[-1] else "muted") if entry.fault else None
-            case _:
-                return None
+        return self._entry_data(self._entries[key], column, role)
+
+    # ------------------------------------------------------------------------------------- helpers
+
+    def _entry_data(self, entry: ModelEntry, number: int, role: int) -> Any:
+        fit = self._fits.get(entry.key)
+        if role == Qt.ItemDataRole.DisplayRole:
+            return COLUMNS[number].text(entry, fit)
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return self._spoken(entry, number, fit)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return alignment(COLUMNS[number])
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tooltip(_tooltip(entry, number, fit)) or None
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return self.theme.color(_colour_role(entry, number, fit))
+        if role == Qt.ItemDataRole.FontRole and number == SPEED and _is_predicted(fit):
+            font = QFont()
+            font.setItalic(True)
+            return font
+        if role == MARK_ROLE and number == QUANTIZATION:
+            return self._mark(entry)
+        if role == IS_RECOMMENDED_ROLE:
+            return entry.key == self._recommended_key
+        if role == ACTION_ROLE:
+            return entry_action(entry, fit, entry.key == self._loaded_key)
+        if role == NOTE_ROLE and number == BITS:
+            return _FALLBACK_SIGN if entry.fallback_tensors else ""
+        return None
+
+    def _mark(self, entry: ModelEntry) -> str:
+        if entry.key == self._recommended_key:
+            return _("recommended")
+        return _("loaded") if entry.key == self._loaded_key else ""
+
+    def _spoken(self, entry: ModelEntry, number: int, fit: Fit | None) -> str:
+        """Return a cell as a screen reader says it: with the unit that sighted readers see in the heading."""
+        text = COLUMNS[number].text(entry, fit)
+        if number == QUANTIZATION:
+            return " ".join(filter(None, (text, self._mark(entry))))
+        if number == ACTION:
+            action = entry_action(entry, fit, entry.key == self._loaded_key)
+            return f"{action.words()} {quantization_text(entry)}" if action.can_press else action.words()
+        if number == SPEED and _is_predicted(fit):
+            return _("{speed} tokens/s, predicted").format(speed=text)
+        return f"{text} {COLUMNS[number].title()}" if number in (BITS, SPEED) else text
 
 
-def _alignment(column: _Column) -> Qt.AlignmentFlag:
-    side = Qt.AlignmentFlag.AlignRight if column.is_number else Qt.AlignmentFlag.AlignLeft
-    return side | Qt.AlignmentFlag.AlignVCenter
+def _is_predicted(fit: Fit | None) -> bool:
+    return fit is not None and not fit.is_speed_measured and bool(fit.decode_tokens_per_s)
+
+
+def _colour_role(entry: ModelEntry, number: int, fit: Fit | None) -> str:
+    if entry.fault:
+        return "limit" if number == HERE else "muted"
+    if number == HERE and fit is not None and fit.verdict is Verdict.TOO_LARGE:
+        return "limit"
+    is_quiet = number in (WORDS, WHERE) or (number == SPEED and (fit is None or not fit.is_speed_measured))
+    return "muted" if is_quiet else "text"
+
+
+def _tooltip(entry: ModelEntry, number: int, fit: Fit | None) -> str:
+    if entry.fault:
+        return entry.fault
+    told = entry_meaning(entry)
+    if number in (QUANTIZATION, WORDS):
+        return told.sentence if told is not None else ""
+    if number == BITS and entry.fallback_tensors:
+        words = ngettext(
+            "{count} tensor is stored in a larger type, because its rows are no whole blocks of this one.",
+            "{count} tensors are stored in larger types, because their rows are no whole blocks of this one.",
+            entry.fallback_tensors,
+        )
+        return words.format(count=f"{entry.fallback_tensors:,}")
+    if number in (HERE, ACTION):
+        return fit_sentence(fit) if fit is not None else ""
+    if number == SPEED and fit is not None and fit.decode_tokens_per_s:
+        return _("Measured here.") if fit.is_speed_measured else _("Predicted from this machine's memory bandwidth.")
+    return str(entry.path) if number in (SIZE, WHERE) else ""

@@ -15,15 +15,20 @@ from app.chat.session_events import ChatChanged, SessionEvent
 from app.chat.store import StoreError
 from app.context import AppContext
 from app.i18n import _
+from app.models.entry import ModelEntry
+from app.models.fit_words import fit_short
 from ui.bridge import Bridge
 from ui.engine_status import EngineStatus
 from ui.models.chat_list_model import ChatListModel
 from ui.panels.chat_list_panel import ChatListPanel
 from ui.panels.chat_panel import ChatPanel
+from ui.tasks import Tasks
 from ui.theme import Theme
 
 # What a chat needs at least; where the list of chats and the cutaway panel do not leave it, the list gives way.
 _CHAT_PX = 440
+# A longer menu is no help: the Models screen finds the others.
+_CHIP_MODELS = 30
 
 
 class ChatScreen(QWidget):
@@ -42,7 +47,9 @@ class ChatScreen(QWidget):
     file_requested = Signal()
     fold_requested = Signal()
 
-    def __init__(self, context: AppContext, bridge: Bridge, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, context: AppContext, bridge: Bridge, theme: Theme, tasks: Tasks, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._context = context
         self._bridge = bridge
@@ -50,7 +57,7 @@ class ChatScreen(QWidget):
         self._deleted_ids: set[int] = set()
         self.list = ChatListPanel(ChatListModel(self), theme)
         self.chat = ChatPanel(bridge, theme)
-        self.status = EngineStatus(context, bridge, self.chat.notices, self)
+        self.status = EngineStatus(context, bridge, self.chat.notices, tasks, self)
         self._side: QWidget | None = None
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
@@ -88,19 +95,27 @@ class ChatScreen(QWidget):
         side_px = self._side.width() if self._side is not None and not self._side.isHidden() else 0
         self.list.setVisible(not side_px or self.width() >= self.list.width() + side_px + _CHAT_PX)
 
+    @Slot()
     def refresh_models(self) -> None:
-        """Show the library's models in the chip."""
-        entries = [entry for entry in self._context.library.entries() if not entry.fault]
+        """Show the library's models in the chip, with what there is room for."""
+        entries = [e for e in self._context.library.entries() if not e.fault and e.format == "gguf"][:_CHIP_MODELS]
         current = self.status.entry.key if self.status.entry else ""
-        self.chat.chip.set_entries([(e.key, f"{e.name} · {e.quantization}") for e in entries], current)
+        fits = self._context.advisor.fits(entries)
+        self.chat.chip.set_entries(
+            [(e.key, f"{e.name} · {e.quantization} · {fit_short(fits[e.key])}") for e in entries], current
+        )
 
     @Slot(str)
     def use_model(self, key: str) -> None:
         """Load a model of the library; nothing happens for an unknown key."""
         entry = next((entry for entry in self._context.library.entries() if entry.key == key), None)
         if entry is not None:
-            self.status.load(entry)
-            self.refresh_models()
+            self.use_entry(entry)
+
+    def use_entry(self, entry: ModelEntry) -> None:
+        """Load this model."""
+        self.status.load(entry)
+        self.refresh_models()
 
     @Slot(str)
     def send(self, text: str) -> None:
