@@ -52,7 +52,8 @@ def test_every_face_says_the_same(open_window, qtbot, capsys, free_bytes):
 
     qtbot.waitUntil(lambda: panel.page.detail._sentence.text() == sentence, timeout=PATIENCE_MS)
     table = panel.page.table.model()
-    cells = [table.index(row, column).data() for row in range(table.rowCount()) for column in range(table.columnCount())]
+    rows, columns = range(table.rowCount()), range(table.columnCount())
+    cells = [table.index(row, column).data() for row in rows for column in columns]
     assert short in cells
     window.chats.refresh_models()
     assert window.chat.chip.menu().actions()[0].text().endswith(f" · {short}")
