@@ -18,8 +18,9 @@ from app.chat.session_events import MessageChanged, NoticeRaised, SessionEvent, 
 from app.chat.store import ChatStore, StoreMode
 from app.chat.store_file import OpenedFile
 from app.context import AppContext
+from app.deaths import words_for_death
 from app.engines.supervisor import EngineEvent, LoadRequest, ResponseChanged
-from app.errors import AppError, Words, app_error, words_for, words_for_death
+from app.errors import AppError, Words, app_error, words_for
 from app.i18n import _
 from app.units import seconds_text
 from backends import protocol

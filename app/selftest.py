@@ -20,8 +20,9 @@ from app.chat.messages import JsonObject, MessageState, Role
 from app.chat.store import open_store
 from app.cli_chat import WaitingChat
 from app.context import build_context
+from app.deaths import words_for_death
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
-from app.errors import AppError, Words, one_line, words_for, words_for_death, words_for_exception
+from app.errors import AppError, Words, one_line, words_for, words_for_exception
 from app.i18n import _
 from app.log import new_worker_log
 from app.models.library import LibraryError

@@ -45,6 +45,7 @@ class NoticeCode(enum.StrEnum):
     """Facts a person must be told though nothing failed; they stay on screen until dismissed."""
 
     CONTEXT_CLAMPED = "context_clamped"  # the asked context was larger than the model's own
+    CONTEXT_BEYOND_TRAINING = "context_beyond_training"  # asked for in so many words, and in use
     GPU_NOT_USED = "gpu_not_used"  # layers were asked for a GPU and lie on the CPU
     FLASH_ATTENTION_OFF = "flash_attention_off"
 

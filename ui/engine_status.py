@@ -8,8 +8,9 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.context import AppContext
+from app.deaths import words_for_death
 from app.engines.supervisor import EngineEvent, ResponseChanged, StateChanged
-from app.errors import Words, words_for, words_for_death
+from app.errors import Words, words_for
 from app.i18n import _
 from app.models.library import ModelEntry
 from app.units import NBSP, seconds_text

@@ -30,8 +30,9 @@ from app.chat.session_events import (
     TextAppended,
 )
 from app.chat.store import ChatStore
+from app.deaths import words_for_death
 from app.engines.supervisor import EngineEvent, EngineSupervisor
-from app.errors import Words, words_for, words_for_death
+from app.errors import Words, words_for
 from backends import protocol
 from backends.client import EngineDied
 from backends.errors import EngineError

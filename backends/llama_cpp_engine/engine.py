@@ -138,6 +138,8 @@ class LlamaCppEngine(Engine):
         notices = []
         if command.params.context_tokens > loading.context_tokens(command.params, trained):
             notices.append(NoticeCode.CONTEXT_CLAMPED)
+        if self._context_tokens > trained > 0:
+            notices.append(NoticeCode.CONTEXT_BEYOND_TRAINING)
         if command.params.gpu_layers and memory.device == "CPU":
             notices.append(NoticeCode.GPU_NOT_USED)
         template = llama.llama_model_chat_template(model, None)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from app.deaths import words_for_death
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
-from app.errors import words_for, words_for_death
+from app.errors import words_for
 from backends import protocol
 from backends.client import EngineDied
 from backends.protocol import LifeCycle, RequestId

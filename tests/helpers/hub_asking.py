@@ -9,7 +9,8 @@ from pathlib import Path
 from app.http_clients import HttpClients
 from app.hub.hub import Hub
 from app.hub.hub_call import HubLimits
-from app.hub.types import QuantizationRow
+from app.hub.hub_errors import HubError, HubErrorKind
+from app.hub.types import QuantizationRow, SearchQuery
 from app.models.fit_types import Device, Fit, Verdict
 from tests.helpers.gguf_files import U32, TinyGguf, entry, string_entry, u32
 from tests.helpers.hub_server import HubServer
@@ -17,6 +18,7 @@ from tests.helpers.hub_server import HubServer
 # A server of this machine answers at once; what waits longer waits for nothing.
 QUICK = HubLimits(connect_s=2.0, wait_s=0.4, total_s=5.0)
 GIB = 2**30
+LLAMA = {"total": 8_030_261_248, "architecture": "llama", "context_length": 131_072}
 
 
 @contextmanager
@@ -53,3 +55,47 @@ def row(quantization: str, size_bytes: int = 1000, **fields: object) -> Quantiza
     """Return a row of a table."""
     made: dict[str, object] = {"key": quantization, "files": (), **fields}
     return QuantizationRow(quantization=quantization, size_bytes=size_bytes, **made)  # type: ignore[arg-type]
+
+
+class Clock:
+    """Seconds since 1970, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def add_three_repos(server: HubServer) -> None:
+    """Add ann's Llama in GGUF, its base in safetensors, and bob's Qwen."""
+    server.add_repo(
+        *("ann/Llama-8B-GGUF", {"Llama-8B-Q4_K_M.gguf": small_gguf(), "Llama-8B-Q8_0.gguf": small_gguf()}),
+        card={"license": "mit", "base_model": "meta/Llama-8B"},
+        card_text="# Llama\n\n<b>Good</b> [page](https://e.example)\n",
+        downloads=500,
+        likes=9,
+        gguf=LLAMA,
+    )
+    server.add_repo("bob/Llama-8B", {"model.safetensors": b"x" * 100, "config.json": "{}"}, downloads=900, likes=5)
+    server.add_repo("bob/Qwen-GGUF", {"q-Q8_0.gguf": small_gguf()}, downloads=100, likes=90)
+
+
+def kind_of(ask: Callable[..., object], *arguments: object, **named: object) -> HubErrorKind:
+    """Return why a question gets no answer."""
+    try:
+        ask(*arguments, **named)
+    except HubError as error:
+        assert error.words.message
+        return error.kind
+    raise AssertionError("there was an answer")
+
+
+def asked_of(hub: Hub, what: str) -> Callable[..., object]:
+    """Return a question of this kind."""
+    return {
+        "search": lambda **options: hub.search(SearchQuery(words="llama"), **options),
+        "summary": lambda **options: hub.search(SearchQuery(words="ann/Llama-8B-GGUF"), **options),
+        "detail": lambda **options: hub.detail("ann/Llama-8B-GGUF", **options),
+        "publishers": lambda **options: hub.publishers("meta/Llama-8B", **options),
+    }[what]

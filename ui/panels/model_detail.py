@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from app.models.fit_words import fit_sentence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
@@ -17,6 +16,7 @@ from app.errors import Words
 from app.i18n import _, ngettext
 from app.models.entry import ModelDefaults, ModelEntry
 from app.models.fit_types import Fit, Measured
+from app.models.fit_words import fit_sentence
 from app.models.removal import Deletion
 from app.units import bytes_text
 from ui.models.model_table_model import Action, entry_action

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.models.fit_words import fit_sentence
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from app.errors import Words
 from app.models.entry import ModelDefaults
+from app.models.fit_words import fit_sentence
 from app.models.removal import Deletion
 from app.units import NBSP
 from tests.helpers.model_entries import GIB, entry, fit
