@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pytest
 
@@ -87,3 +88,18 @@ def test_a_load_that_may_not_fit_is_asked_for_and_forced(tiny):
     forced = run_cutaway("chat", "--model", str(tiny), "--prompt", "x", "--force")
     assert forced.returncode == 1  # it has no vocabulary; the engine itself says so now
     assert "With --force" not in text_of(forced.stderr)
+
+
+@pytest.mark.drill
+def test_what_a_load_took_is_in_the_library_and_stands_beside_the_estimate(starter_model, own_home):
+    asked = json.loads(run_cutaway("fit", str(starter_model), "--context", "512", "--json").stdout)
+    flags = ("--model", str(starter_model), "--context", "512", "--max-tokens", "20", "--temperature", "0")
+    assert run_cutaway("chat", "--prompt", "Count to ten.", *flags).returncode == 0
+    with sqlite3.connect(own_home / "data" / "library.sqlite3") as database:
+        assert database.execute("SELECT COUNT(*) FROM loads").fetchone()[0] > 0
+    database.close()
+    told = json.loads(run_cutaway("fit", str(starter_model), "--context", "512", "--json").stdout)
+    assert told["source"] == "measured"
+    for owner in ("weights_bytes", "kv_reserved_bytes", "compute_bytes"):
+        assert told["measured"][owner] == asked["predicted"][owner]
+    assert told["measured"]["total_bytes"] == pytest.approx(asked["predicted"]["total_bytes"], rel=0.03)
