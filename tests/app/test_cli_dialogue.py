@@ -90,8 +90,7 @@ def test_ctrl_c_in_a_dialogue_stops_the_answer_and_ctrl_d_ends(echo, own_home):
         at = person.see("not to be sent", at)
         at = person.interrupt("/quit or Ctrl+D ends.", at)
         at = person.see("> ", at)
-        person.keys("\x04")
-        assert person.end() == 0
+        assert person.leave() == 0
     [[asked, answered]] = stored_chats(own_home)
     assert (asked.text, answered.state) == ("go on", MessageState.STOPPED)
     assert answered.text.startswith("word word")
@@ -105,8 +104,7 @@ def test_a_dialogue_goes_on_after_the_engine_died(echo):
             at = person.see("A short", at)
             at = person.see("probably out of memory", at)
             at = person.see("> ", at)
-        person.keys("\x04")
-        assert person.end() == 0
+        assert person.leave() == 0
 
 
 def test_json_and_out_are_for_one_answer(echo):

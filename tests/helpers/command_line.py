@@ -117,6 +117,21 @@ class Typing:
                 break
         return self.see(text, start)
 
+    def leave(self) -> int:
+        """Press Ctrl+D until the program has ended; return its exit code.
+
+        Again and again as for interrupt(): a key that comes while the line editor changes the terminal's mode is lost.
+        """
+        for _ in range(int(PATIENCE_S)):
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                self.keys("\x04")
+            deadline = time.monotonic() + 1.0
+            while self._read(deadline):
+                pass
+            if self.process.poll() is not None:
+                break
+        return self.end()
+
     def end(self) -> int:
         """Read until the program has ended; return its exit code."""
         while self._read(time.monotonic() + PATIENCE_S):
