@@ -301,15 +301,17 @@ def test_models_are_imported_listed_and_forgotten_and_their_files_stay(tmp_path,
 
     entry = json.loads(run_cutaway("models", "list", "--json").stdout)[1]
     assert list(entry) == [
-        *("key", "name", "quantization", "architecture", "size_bytes"),
-        *("parameters_count", "context_tokens", "path", "origin", "fault"),
+        *("key", "name", "owner", "quantization", "architecture", "format", "size_bytes", "bits_per_weight"),
+        *("fallback_tensors", "has_importance_matrix", "parameters_count", "context_tokens", "path", "parts"),
+        *("origin", "identity", "note", "fault", "max_context_tokens", "needed_bytes", "verdict"),
     ]
     assert (entry["path"], entry["origin"], entry["fault"]) == (str(path), "imported", "")
 
     path.write_bytes(b"GGUF and then nothing")
     table = text_of(run_cutaway("models", "list").stdout).splitlines()
-    assert table[0].split() == ["Name", "Quantization", "Size", "Context", "Where", "Fault"]
+    assert table[0].split() == ["Name", "Bits/weight", "Size", "On", "this", "machine", "Where", "Fault"]
     assert "Q4_1" in table[1]
+    assert "room for 8k" in table[1]
     assert "The model file cannot be used." in table[2]
 
     removed = run_cutaway("models", "remove", str(path))
@@ -328,6 +330,6 @@ def test_help_lists_only_what_is_built():
     done = run_cutaway("--help")
     told = text_of(done.stdout)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert all(word in told for word in ("chat", "models", "selftest"))
-    assert not any(word in told for word in ("bench", "compare", "quantize", "fit", "selftest-window"))
+    assert all(word in told for word in ("chat", "models", "fit", "selftest"))
+    assert not any(word in told for word in ("bench", "compare", "quantize", "selftest-window"))
     assert b"--draft" not in run_cutaway("chat", "--help").stdout

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from app.chat.messages import Message, Role
 from app.cli_text import answer_json, figures_line, model_json, models_table, safe_line, table, terminal_safe, width
+from app.models.fit_types import Fit, MemoryEstimate, Verdict
 from app.models.library import ModelEntry
 from backends.protocol import ModelLoaded
 
@@ -78,18 +79,20 @@ def entry(key: str, fault: str = "", size_bytes: int = 2048) -> ModelEntry:
         context_tokens=0 if fault else 8192,
         origin="imported",
         fault=fault,
+        bits_per_weight=0.0 if fault else 8.5,
     )
 
 
 def test_the_fault_column_is_there_only_where_a_model_has_one():
-    assert models_table([entry("a")]) == [
-        "Name  Quantization  Size      Context  Where",
-        "a     Q8_0          2.00 KiB  8,192    /m/a",
+    fits = {"a": Fit(Verdict.FITS, MemoryEstimate(1, 1, 1, 1, 0, 0, 1, "header"), 512, {"f16": 8192})}
+    assert models_table([entry("a")], fits) == [
+        "Name  Bits/weight  Size      On this machine  Where",
+        "a     8.50         2.00 KiB  room for 8k      /m/a",
     ]
-    assert models_table([entry("a"), entry("b", fault="It is\x1b gone.", size_bytes=0)]) == [
-        "Name  Quantization  Size      Context  Where  Fault",
-        "a     Q8_0          2.00 KiB  8,192    /m/a",
-        "b     -             -         -        /m/b   It is␛ gone.",
+    assert models_table([entry("a"), entry("b", fault="It is\x1b gone.", size_bytes=0)], fits) == [
+        "Name  Bits/weight  Size      On this machine  Where  Fault",
+        "a     8.50         2.00 KiB  room for 8k      /m/a",
+        "b     -            -         -                /m/b   It is␛ gone.",
     ]
 
 
@@ -102,12 +105,20 @@ def test_a_model_is_json_with_units_in_its_keys():
     assert model_json(entry("a")) == {
         "key": "a",
         "name": "a",
+        "owner": "",
         "quantization": "Q8_0",
         "architecture": "llama",
+        "format": "gguf",
         "size_bytes": 2048,
+        "bits_per_weight": 8.5,
+        "fallback_tensors": 0,
+        "has_importance_matrix": False,
         "parameters_count": 7,
         "context_tokens": 8192,
         "path": "/m/a",
+        "parts": [],
         "origin": "imported",
+        "identity": "",
+        "note": "",
         "fault": "",
     }

@@ -108,7 +108,7 @@ def test_an_old_batch_is_written_however_small(store, root, monkeypatch):
     monkeypatch.setattr(library_scan.time, "monotonic", lambda: float(next(clock)))
     seen = []
 
-    def scan(_sources, _known, on_found, _cancel):
+    def scan(_sources, _known, on_found, _cancel, *, language):
         on_found(batch(root, found_model(1)))
         seen.append(len(stored(store)))
         return ScanSummary()
@@ -201,7 +201,7 @@ from tests.helpers.libraries import found_model
 first = int(sys.argv[2])
 library_scan._BATCH_MODELS = 16
 
-def endless(sources, known, on_found, cancel):
+def endless(sources, known, on_found, cancel, *, language=""):
     number = first
     while True:
         models = tuple(found_model(number + inner) for inner in range(8))
