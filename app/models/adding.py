@@ -30,8 +30,8 @@ class Added:
 
 
 def is_folder_of_models(path: Path) -> bool:
-    """Say whether this is a folder that may hold many models, not one model of several files."""
-    return path.is_dir() and not (path / _MODEL_FOLDER_FILE).is_file()
+    """Say whether this is a folder that may hold many models: no model of several files, and not named as a file."""
+    return path.is_dir() and path.suffix.lower() != ".gguf" and not (path / _MODEL_FOLDER_FILE).is_file()
 
 
 def add_paths(library: Library, paths: Sequence[Path]) -> Added:

@@ -163,7 +163,8 @@ class Hands(QObject):
     # ----------------------------------------------------------------------------------------- helpers
 
     def _notices(self) -> list[QFrame]:
-        frames = self._window.chats.chat.notices.findChildren(QFrame)
+        bars = (self._window.chats.chat.notices, self._window.models.notices)
+        frames = [frame for bar in bars for frame in bar.findChildren(QFrame)]
         return [frame for frame in frames if frame.property("kind") == "notice" and not frame.isHidden()]
 
     def _press_key(self, widget: QObject, key: Qt.Key) -> None:

@@ -30,6 +30,13 @@ def test_one_bad_file_keeps_no_other_back(library, tmp_path):
     assert all(words.message for words in added.problems.values())
 
 
+def test_a_folder_that_is_called_like_a_file_is_refused_as_one(library, tmp_path):
+    (tmp_path / "folder.gguf").mkdir()
+    added = add_paths(library, [tmp_path / "folder.gguf"])
+    assert (added.entries, added.folders) == ([], [])
+    assert "folder.gguf" in added.problems[tmp_path / "folder.gguf"].message
+
+
 def test_a_folder_with_a_config_is_one_model(tmp_path):
     assert is_folder_of_models(tmp_path)
     (tmp_path / "config.json").write_text("{}")
