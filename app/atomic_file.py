@@ -28,11 +28,11 @@ def replace_file(path: Path, data: bytes) -> None:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)  # still there only when something failed
-    _keep_name(target.parent)
+    keep_names(target.parent)
 
 
-def _keep_name(folder: Path) -> None:
-    """Make a new name last through a power cut, on the file systems that can."""
+def keep_names(folder: Path) -> None:
+    """Make new names in a folder last through a power cut, on the file systems that can."""
     if os.name == "posix":
         with contextlib.suppress(OSError):
             descriptor = os.open(folder, os.O_RDONLY)

@@ -99,12 +99,17 @@ class Terminal:
 
     def progress(self, fraction: float) -> None:
         """Show how far a load is, where a person looks on."""
-        if self._is_styled and fraction < 1.0:
-            line = _("Loading the model: {percent}").format(percent=percent_text(fraction)).replace(NBSP, " ")
-            print(f"{_CLEAR_LINE}{line}", end="", file=sys.stderr, flush=True)
-            self._has_progress = True
+        if fraction < 1.0:
+            self.progress_line(_("Loading the model: {percent}").format(percent=percent_text(fraction)))
         else:
             self._clear_progress()
+
+    def progress_line(self, text: str) -> None:
+        """Show how far something is, where a person looks on; the next line takes its place."""
+        if self._is_styled:
+            line = cli_text.safe_line(text.replace(NBSP, " "))
+            print(f"{_CLEAR_LINE}{line}", end="", file=sys.stderr, flush=True)
+            self._has_progress = True
 
     # ------------------------------------------------------------------------------------- everything else
 
@@ -195,6 +200,10 @@ def _dispatch(arguments: Sequence[str], terminal: Terminal) -> int:
     match flags.command:
         case "chat":
             return _chat(flags, terminal)
+        case "models" if flags.models_command in ("search", "show", "download"):
+            from app import cli_hub  # brings the HTTP client, which nothing else needs
+
+            return cli_hub.run(flags, terminal)
         case "models":
             return cli_models.run(flags, terminal)
         case "fit":
@@ -215,6 +224,8 @@ def _chat(flags: argparse.Namespace, terminal: Terminal) -> int:
         if flags.temporary:
             use_memory_store(context)
         request, entry = cli_commands.load_request(context, flags)
+        for text in context.library.notices():
+            terminal.notice(Words(text))
         model = entry.key if entry is not None else flags.model or "echo"
         if entry is not None:
             cli_models.agree_to_load(context, entry, request.params, terminal, is_forced=flags.force)

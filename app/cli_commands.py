@@ -21,7 +21,7 @@ from app.engines.supervisor import LoadRequest
 from app.errors import AppError, Words, one_line
 from app.i18n import _
 from app.log import start_log
-from app.models.library import ModelEntry
+from app.models.entry import ModelEntry
 from app.paths import open_paths
 
 # What the template renderer takes; a longer text would only be refused later.

@@ -40,6 +40,9 @@ class Terminal(Protocol):
     def muted(self, text: str) -> None:
         """Say something of less weight."""
 
+    def progress_line(self, text: str) -> None:
+        """Show how far something is, where a person looks on."""
+
     def agrees(self, question: str) -> bool | None:
         """Ask a person; None where nobody can be asked."""
 

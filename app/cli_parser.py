@@ -17,7 +17,7 @@ from app.settings_fields import checked
 from backends.registry import BACKENDS
 
 COMMANDS = ("chat", "models", "fit", "selftest")
-MODELS_COMMANDS = ("list", "import", "remove")
+MODELS_COMMANDS = ("list", "search", "show", "download", "import", "remove")
 
 # Flags of `chat` that are settings of the same name: checked by the settings' own bounds.
 SAMPLING_FLAGS = ("temperature", "top_p", "top_k", "min_p", "seed", "max_tokens")
@@ -124,6 +124,18 @@ def _add_models(commands: argparse._SubParsersAction[_Parser]) -> None:
     listed = commands.add_parser("list", help=_("show every model on this machine"), allow_abbrev=False)
     listed.add_argument("--no-scan", action="store_true", help=_("show what was found last time, without looking"))
     _add_json(listed)
+    found = commands.add_parser("search", help=_("find models on the hub"), allow_abbrev=False)
+    found.add_argument("words", metavar=_("WORDS"), nargs="*", help=_("words, owner/name, or a pasted address"))
+    found.add_argument("--sort", choices=("trending", "downloads", "likes", "updated"), default="trending")
+    found.add_argument("--format", choices=("gguf", "safetensors", "any"), default="gguf", help=_("kind of files"))
+    found.add_argument("--limit", metavar="N", type=_gpu_layers, default=20, help=_("show at most so many"))
+    _add_json(found)
+    shown = commands.add_parser("show", help=_("a repo's quantizations, and which fit here"), allow_abbrev=False)
+    shown.add_argument("repo", metavar="REPO", help=_("owner/name, owner/name:QUANTIZATION, or an address"))
+    _add_json(shown)
+    fetched = commands.add_parser("download", help=_("download a quantization, or go on with it"), allow_abbrev=False)
+    fetched.add_argument("repo", metavar="REPO[:QUANT]", help=_("without QUANT the one that fits best here is taken"))
+    _add_json(fetched)
     added = commands.add_parser("import", help=_("use a model or a folder where it lies"), allow_abbrev=False)
     added.add_argument("path", metavar="PATH", type=Path, help=_("a GGUF file or a folder; nothing is copied"))
     removed = commands.add_parser("remove", help=_("forget an imported model, or delete its files"), allow_abbrev=False)

@@ -23,16 +23,13 @@ from app.chat.session import ChatSession, SessionServices
 from app.chat.session_events import OnSessionEvent
 from app.chat.store import ChatStore, open_store
 from app.connections import ConnectionCounter
-from app.engines.load_gate import LoadGate
 from app.engines.load_recorder import LoadRecorder
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
 from app.errors import AppError, Words
 from app.i18n import _, use_language
 from app.log import new_worker_log, trim_worker_log
-from app.models.advisor import FitAdvisor
 from app.models.entry import ModelDefaults, ModelEntry
 from app.models.fit_types import Fit, Measured
-from app.models.library import Library, LibraryError
 from app.paths import Paths, install_folder, open_paths
 from app.settings import SettingsStore
 from app.units import bytes_text
@@ -41,6 +38,10 @@ from backends.client import EngineDied, WorkerCommand
 from backends.renderer_client import RendererClient
 
 if TYPE_CHECKING:
+    from app.engines.load_gate import LoadGate
+    from app.models.advisor import FitAdvisor
+    from app.models.library import Library
+    from app.network import Network
     from app.telemetry.store import TelemetryStore
 
 _T = TypeVar("_T")
@@ -71,10 +72,7 @@ class AppContext:
         paths: the person's folders.
         settings: the person's choices.
         store: the chats.
-        library: the model files.
         engine: the one engine.
-        advisor: says whether a model fits.
-        gate: says what must be agreed to before a load.
         predicted: what the load in force was expected to take; None without one.
         recorder: what it really took.
         connections: the network connections of this process.
@@ -93,23 +91,24 @@ class AppContext:
         use_language(self.settings.get().language)
         opened = open_store(paths.data / _STORE_NAME)
         self.store: ChatStore = opened.store
-        self.library = library or Library(paths.data, install_folder())
+        self._library = library
         self._telemetry: TelemetryStore | None = None
         self.connections = ConnectionCounter()
         self.connections.install()
         self._worker_log = Path(os.devnull)
         self.predicted: Fit | None = None
         self._read: protocol.MemoryRead | None = None
-        self.advisor = FitAdvisor(self.library, self.load_params, self._held_bytes)
-        self.gate = LoadGate(self.library, self.advisor)
+        self._advisor: FitAdvisor | None = None
+        self._gate: LoadGate | None = None
+        self._making = threading.RLock()
         self.engine = EngineSupervisor(self._open_worker_log, self._on_engine_event, command)
         self.notices = [
             *notices,
             *(Notice(f"settings {number}", words) for number, words in enumerate(problems)),
             *(Notice(f"store {notice.code}", Words(notice.message, notice.hint)) for notice in opened.notices),
-            *(Notice(f"library {number}", Words(text)) for number, text in enumerate(self.library.notices())),
         ]
         self.recorder = LoadRecorder(lambda: self.engine.request, self._on_measured)
+        self._network: Network | None = None
         self._renderer = RendererClient()
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="composer")
         self.settings.save_with(self._executor.submit)
@@ -126,6 +125,46 @@ class AppContext:
 
                 self._telemetry = TelemetryStore()
             return self._telemetry
+
+    @property
+    def library(self) -> Library:
+        """The models on this machine, opened when first asked for: the first paint needs none of it."""
+        with self._making:
+            if self._library is None:
+                from app.models.library import Library
+
+                self._library = Library(self.paths.data, install_folder())
+            return self._library
+
+    @property
+    def advisor(self) -> FitAdvisor:
+        """Who says whether a model fits."""
+        with self._making:
+            if self._advisor is None:
+                from app.models.advisor import FitAdvisor
+
+                self._advisor = FitAdvisor(self.library, self.load_params, self._held_bytes)
+            return self._advisor
+
+    @property
+    def gate(self) -> LoadGate:
+        """Who says what must be agreed to before a load."""
+        with self._making:
+            if self._gate is None:
+                from app.engines.load_gate import LoadGate
+
+                self._gate = LoadGate(self.library, self.advisor)
+            return self._gate
+
+    @property
+    def network(self) -> Network:
+        """The hub and the downloads."""
+        with self._making:
+            if self._network is None:
+                from app.network import Network
+
+                self._network = Network(self.paths, self.settings)
+            return self._network
 
     # ------------------------------------------------------------------------------------- sessions
 
@@ -215,7 +254,7 @@ class AppContext:
             entry = self.entry_in_use()
             if entry is not None and entry.path == path:
                 self.advisor.learn_from_answer(entry, measured.decode_tokens_per_s)
-        except LibraryError as error:
+        except AppError as error:
             _log.warning("a measurement could not be kept: %s", error)
 
     # --------------------------------------------------------------------------------------- models
@@ -291,7 +330,10 @@ class AppContext:
         with contextlib.suppress(AppError):  # said when it was changed
             self.settings.save()
         self._renderer.close()
-        self.library.close()
+        if self._network is not None:
+            self._network.close()
+        if self._library is not None:
+            self._library.close()
         self.store.close()
 
 

@@ -52,7 +52,7 @@ class HttpChoices:
     endpoint: str = ""
 
 
-def _no_token() -> str | None:
+def _no_token(_endpoint: str) -> str | None:
     return None
 
 
@@ -61,14 +61,14 @@ class HttpClients:
 
     Args:
         choices: read whenever a client is needed, so that a change of the settings counts at once.
-        token: what the hub knows a person by; None without one. It may ask the system's keyring.
+        token: what a hub knows a person by, asked for with its address; None without one. It may ask the keyring.
         environment: where HF_ENDPOINT is looked up; None takes the process's own.
     """
 
     def __init__(
         self,
         choices: Callable[[], HttpChoices] = HttpChoices,
-        token: Callable[[], str | None] = _no_token,
+        token: Callable[[str], str | None] = _no_token,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._choices = choices
@@ -135,9 +135,10 @@ class HttpClients:
 
     def authorization(self, url: str) -> dict[str, str]:
         """Return the header that tells the hub who asks: for its own host only, and only where nobody listens."""
-        if origin_of(url) != origin_of(self.endpoint) or not is_private(url):
+        endpoint = self.endpoint
+        if origin_of(url) != origin_of(endpoint) or not is_private(url):
             return {}
-        token = self._token()
+        token = self._token(endpoint)
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def proxy_host(self, url: str) -> str:
@@ -208,8 +209,8 @@ def foreign_errors(url: str, proxy_host: str = "") -> Iterator[None]:
     except (httpx2.ProxyError, httpcore2.ProxyError) as error:
         detail = f"{proxy_host}: {error}" if proxy_host else str(error)
         raise RemoteError(RemoteFault.BAD_PROXY, detail=detail) from error
-    except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
-        # Its own text may quote a header, and so a token.
+    except (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, UnicodeError, OverflowError) as error:
+        # A host or port that cannot be, or a header; the text may quote it, and so a token.
         raise RemoteError(RemoteFault.BAD_ADDRESS, detail=host_of(url)) from error
     except (httpx2.HTTPError, httpcore2.NetworkError, httpcore2.ProtocolError) as error:
         raise RemoteError(RemoteFault.BROKEN_OFF, host_of(url)) from error

@@ -76,6 +76,10 @@ def _answers() -> str:
     return _("Answers")
 
 
+def _network() -> str:
+    return _("Network")
+
+
 def _languages() -> dict[str, str]:
     """Return the languages that have a catalogue; each is shown by its code."""
     folder = resources_folder() / "translations"
@@ -229,6 +233,24 @@ class Settings:
             title=lambda: _("System prompt"),
             sentence=lambda: _("What every new chat tells the model first."),
             is_long=True,
+        ),
+    )
+    proxy: str = _setting(
+        "",  # what the system says
+        Setting(
+            group=_network,
+            title=lambda: _("Proxy"),
+            sentence=lambda: _("The address that searches and downloads go through, such as http://proxy:8080."),
+            empty=lambda: _("As the system"),
+        ),
+    )
+    ca_file: str = _setting(
+        "",  # the system's own certificates
+        Setting(
+            group=_network,
+            title=lambda: _("Certificates"),
+            sentence=lambda: _("A file with the certificates of your company, where its network needs them."),
+            empty=lambda: _("As the system"),
         ),
     )
     last_model: str = _setting("")  # the key of the model to load at the next start

@@ -12,7 +12,7 @@ from app.deaths import words_for_death
 from app.engines.supervisor import EngineEvent, ResponseChanged, StateChanged
 from app.errors import Words, words_for
 from app.i18n import _
-from app.models.library import ModelEntry
+from app.models.entry import ModelEntry
 from app.units import NBSP, seconds_text
 from backends import protocol, registry
 from backends.client import EngineDied

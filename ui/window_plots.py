@@ -13,7 +13,6 @@ from app.context import AppContext
 from app.engines.supervisor import EngineEvent
 from app.i18n import _
 from app.models.fit_types import Measured
-from app.models.fit_words import owner_rows
 from app.units import count_text
 from backends import protocol
 from ui.bridge import Bridge
@@ -93,6 +92,7 @@ class WindowPlots(QObject):
 
     def _show_estimate(self) -> None:
         """Show what the load was expected to take beside what it took, where that is new."""
+        from app.models.fit_words import owner_rows
         from ui.plots.estimate_table import EstimateRow
 
         predicted, measured = self._context.predicted, self._context.recorder.measured

@@ -17,6 +17,7 @@ from app.models.fit import fit
 from app.models.fit_types import Fit, FitQuestion, Machine, Measured
 from app.models.library import Library
 from app.models.machine import read_machine
+from app.models.shape import ModelShape
 from backends.protocol import LoadParams, MemorySplit
 
 # How old a reading of the machine's free memory may be.
@@ -30,13 +31,14 @@ class FitAdvisor:
         _library: knows shapes, earlier loads and probes.
         _params: returns how an entry would be loaded.
         _held_bytes: returns what the engine in use would give back, since a load ends it first.
+        _probing: held while the allocator is asked.
         _machine: the last reading, taken at _read_s of the monotonic clock.
     """
 
     def __init__(
         self,
         library: Library,
-        params: Callable[[ModelEntry], LoadParams],
+        params: Callable[[ModelEntry | None], LoadParams],
         held_bytes: Callable[[], int] = lambda: 0,
         read: Callable[..., Machine] | None = None,
     ) -> None:
@@ -45,6 +47,7 @@ class FitAdvisor:
         self._held_bytes = held_bytes
         self._read = read or read_machine
         self._lock = threading.Lock()
+        self._probing = threading.Lock()
         self._machine: Machine | None = None
         self._read_s = 0.0
 
@@ -68,6 +71,10 @@ class FitAdvisor:
         return fit(
             entry.shape, question, self.machine(), self._library.probed(entry, params), self._library.measured(entry)
         )
+
+    def fit_shape(self, shape: ModelShape) -> Fit:
+        """Return whether a model that is not here would fit, from its shape alone."""
+        return fit(shape, FitQuestion(params=self._params(None)), self.machine())
 
     def fits(self, entries: Iterable[ModelEntry]) -> Mapping[str, Fit]:
         """Return whether each model fits, by key; the broken ones are left out."""
@@ -97,13 +104,14 @@ class FitAdvisor:
             None where the engine gives no answer: the estimate from the header stands then.
         """
         params = params or self._params(entry)
-        known = self._library.probed(entry, params)
-        if known is not None or entry.fault or entry.format != "gguf":
-            return known
-        split = probe_memory(entry.path, params, cancelled=cancelled).split
-        if split is not None:
-            self._library.record_probe(entry, params, split)
-        return split
+        with self._probing:  # two answers to one question differ by a page or two, and every screen says one number
+            known = self._library.probed(entry, params)
+            if known is not None or entry.fault or entry.format != "gguf":
+                return known
+            split = probe_memory(entry.path, params, cancelled=cancelled).split
+            if split is not None:
+                self._library.record_probe(entry, params, split)
+            return split
 
     def learn_bandwidth(self) -> float:
         """Return this machine's memory read bandwidth in bytes/s, measuring it the first time; blocks for a second."""

@@ -106,7 +106,7 @@ class Library:
     # ------------------------------------------------------------------------------------------ import, remove
 
     def import_path(self, path: Path) -> ModelEntry:
-        """Add a model to the library where it lies, and return it; twice is once.
+        """Add a model to the library where it lies, as it is now, and return it; twice is once.
 
         Takes a GGUF, any part of a split set, a file or folder of safetensors. Any other folder that holds models is
         added as one to look into, which takes a scan of it.
@@ -126,6 +126,8 @@ class Library:
             known = self._core.listed_at(found)
         if known is None:
             raise LibraryError(_("{path} was not added. Try again.").format(path=path))
+        if library_trust.looks_changed(self._core.store, known):  # the person points at the file as it is now
+            library_trust.accept(self._core.store, known)
         return known
 
     def remove(self, key: str) -> ModelEntry:

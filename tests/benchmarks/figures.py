@@ -119,6 +119,12 @@ ROWS: tuple[Row, ...] = (
     Row("fit.remote_requests", "header of a 70B model over HTTP: requests", "", 3),
     Row("fit.remote_sent_mib", "the same: received", "MiB", 16),
     Row("fit.remote_header_mib", "the same: size of the header", "MiB"),
+    _ratio("download.to_curl", "downloading over a line of 100 MB/s, hashed and flushed, against curl", 0.95, 0.98),
+    Row("download.cpu_s_per_gb", "the same: the processor's time for 1 GB", "s"),
+    Row("download.curl_cpu_s_per_gb", "curl's, which neither hashes nor flushes", "s"),
+    Row("download.gap_p99_ms", "gap of a 16 ms tick in the process that downloads: p99", "ms", 33, 20),
+    Row("download.gap_worst_ms", "the same: worst", "ms", 100, 50),
+    Row("download.stop_worst_ms", "stopping a download whose server is silent: worst of twenty", "ms", 1000, 500),
 )
 
 

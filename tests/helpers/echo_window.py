@@ -63,6 +63,9 @@ class EchoLibrary(Library):
     def entries(self) -> list[ModelEntry]:
         return list(self._entries)
 
+    def add_entries(self, entries: Sequence[ModelEntry]) -> None:
+        self._entries += entries
+
     def notices(self) -> list[str]:
         return []
 

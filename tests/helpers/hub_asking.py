@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from app.http_clients import HttpClients
 from app.hub.hub import Hub
 from app.hub.hub_call import HubLimits
@@ -30,10 +32,10 @@ def asking(
     now: Callable[[], float] | None = None,
 ) -> Iterator[Hub]:
     """Give a Hub that knows this server and this token, and keeps its answers in the folder."""
-    clients = HttpClients(token=lambda: token, environment={"HF_ENDPOINT": server.endpoint})
+    clients = HttpClients(token=lambda _endpoint: token, environment={"HF_ENDPOINT": server.endpoint})
     more = {"now": now} if now is not None else {}
     try:
-        yield Hub(folder / "cache", clients, lambda: token, limits, **more)
+        yield Hub(folder / "cache", clients, limits, **more)
     finally:
         clients.close()
 
@@ -83,12 +85,10 @@ def add_three_repos(server: HubServer) -> None:
 
 def kind_of(ask: Callable[..., object], *arguments: object, **named: object) -> HubErrorKind:
     """Return why a question gets no answer."""
-    try:
+    with pytest.raises(HubError) as caught:
         ask(*arguments, **named)
-    except HubError as error:
-        assert error.words.message
-        return error.kind
-    raise AssertionError("there was an answer")
+    assert caught.value.words.message
+    return caught.value.kind
 
 
 def asked_of(hub: Hub, what: str) -> Callable[..., object]:

@@ -15,7 +15,8 @@ from PySide6.QtCore import QEventLoop, QTimer
 from app.chat.messages import Role
 from app.context import AppContext, build_context
 from app.errors import Words
-from app.models.library import ModelEntry
+from app.models.library import Library, ModelEntry
+from app.paths import install_folder
 from backends.echo_engine import EchoScript, Fault
 from backends.protocol import LifeCycle
 from tests.helpers.echo_window import EchoLibrary, OpenWindow, echo_context, script_entry
@@ -147,13 +148,13 @@ def loading(folder: Path) -> Iterator[OpenWindow]:
 
 def models(folder: Path) -> Iterator[OpenWindow]:
     """The library: the starter, models of a person's own, and a file that is gone."""
-    context = build_context()
+    context = build_context(library=EchoLibrary(Library(folder / "data", install_folder()).entries()))
     invented = (
         invented_entry("Qwen3-8B", "Q4_K_M", folder, size_bytes=int(4.68 * GIB), context_tokens=40_960),
         invented_entry("Llama-3.1-8B-Instruct", "Q5_K_M", folder, size_bytes=int(5.34 * GIB), context_tokens=131_072),
         invented_entry("Gemma-3-12B", "", folder, fault="The file is not there any more."),
     )
-    context.library = EchoLibrary([*context.library.entries(), *invented])
+    context.library.add_entries(invented)
     window = opened(context)
     window.window.show_screen("models")
     yield window

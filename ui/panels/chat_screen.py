@@ -16,7 +16,6 @@ from app.chat.store import StoreError
 from app.context import AppContext
 from app.i18n import _
 from app.models.entry import ModelEntry
-from app.models.fit_words import fit_short
 from ui.bridge import Bridge
 from ui.engine_status import EngineStatus
 from ui.models.chat_list_model import ChatListModel
@@ -98,6 +97,8 @@ class ChatScreen(QWidget):
     @Slot()
     def refresh_models(self) -> None:
         """Show the library's models in the chip, with what there is room for."""
+        from app.models.fit_words import fit_short  # not needed for the first paint
+
         entries = [e for e in self._context.library.entries() if not e.fault and e.format == "gguf"][:_CHIP_MODELS]
         current = self.status.entry.key if self.status.entry else ""
         fits = self._context.advisor.fits(entries)

@@ -1,0 +1,51 @@
+"""What speaks with the network is made when it is asked for, and where files go is where every hub library looks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.context import build_context
+from app.network import hub_cache_folder
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        ({"HF_HUB_CACHE": "/h/cache", "HF_HOME": "/h"}, "/h/cache"),
+        ({"HUGGINGFACE_HUB_CACHE": "/h/old"}, "/h/old"),
+        ({"HF_HOME": "/h"}, "/h/hub"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/huggingface/hub"),
+    ],
+)
+def test_the_folder_is_the_hub_library_s_own(environment, folder):
+    assert hub_cache_folder(environment) == Path(folder)
+
+
+def test_without_a_wish_it_lies_in_the_person_s_home():
+    assert hub_cache_folder({}) == Path.home() / ".cache" / "huggingface" / "hub"
+
+
+def test_nothing_of_the_network_is_loaded_by_a_context(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] in ("httpx2", "huggingface_hub")]:
+        monkeypatch.delitem(sys.modules, name)
+    context = build_context()
+    assert not {"httpx2", "huggingface_hub", "keyring"} & set(sys.modules)
+    context.close()
+
+
+def test_parts_are_made_once_and_downloads_are_told_to_all(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    context = build_context()
+    network = context.network
+    assert network.hub is network.hub
+    assert network.tokens is network.tokens
+    assert network.downloads is network.downloads
+    told = []
+    network.watch_downloads(told.append)
+    network._on_change("a change")
+    assert told == ["a change"]
+    context.close()
+    network.close()  # twice is once
