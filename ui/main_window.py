@@ -6,6 +6,7 @@ Heavy parts (plots) are made after the first paint, so that the window is there 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
@@ -19,7 +20,6 @@ from app.i18n import _
 from app.models.entry import ModelEntry
 from ui.actions import ACTIONS, ActionId, build_actions, tint_actions
 from ui.bridge import Bridge
-from ui.models_screen import ModelsScreen
 from ui.notifications import NoticeLevel
 from ui.panels.chat_screen import ChatScreen
 from ui.panels.settings_panel import SettingsPanel
@@ -28,6 +28,10 @@ from ui.theme import Theme, ThemeSwitch
 from ui.widgets.empty_state import EmptyState
 from ui.widgets.rail import SCREENS, Rail
 from ui.window_plots import WindowPlots
+
+if TYPE_CHECKING:
+    from ui.hub_screen import HubScreen
+    from ui.models_screen import ModelsScreen
 
 _MIN_WIDTH_PX, _MIN_HEIGHT_PX = 960, 600
 _FIRST_WIDTH_PX, _FIRST_HEIGHT_PX = 1440, 900
@@ -38,7 +42,8 @@ class MainWindow(QMainWindow):
 
     Attributes:
         chats: the chat screen.
-        models: the models screen.
+        _hub: the hub's tabs of the models screen; made with it.
+        _models: the models screen; None until the first paint is done, or it is asked for.
         plots: the cutaway panel and the Inspect screen; None until the first paint is done.
 
     Signals:
@@ -56,7 +61,8 @@ class MainWindow(QMainWindow):
         self.plots: WindowPlots | None = None
         self._tasks = Tasks(self._on_task_error, self)
         self.chats = ChatScreen(context, bridge, theme, self._tasks)
-        self.models = ModelsScreen(context, bridge, theme, self._tasks, self)
+        self._models: ModelsScreen | None = None
+        self._hub: HubScreen | None = None
         self._rail = Rail(theme)
         self._screens = QStackedWidget()
         self._pages: dict[str, QWidget] = {}
@@ -78,7 +84,7 @@ class MainWindow(QMainWindow):
         }
         self._pages = {
             "chat": self.chats,
-            "models": self.models.page,
+            "models": QWidget(),  # likewise
             "compare": EmptyState(_("Comparing quantizations is not part of this version yet.")),
             "inspect": QWidget(),  # replaced once plots may be loaded
             "settings": SettingsPanel(self._context.settings, folders, app_version()),
@@ -114,28 +120,39 @@ class MainWindow(QMainWindow):
             self.addAction(self._actions[action_id])
         self._rail.chosen.connect(self.show_screen)
         self._theme_switch.changed.connect(self.set_theme)
-        self.models.use_requested.connect(self._on_use_model)
-        self.models.file_requested.connect(self.choose_file)
-        self.models.folder_requested.connect(self.choose_folder)
-        self.models.models_changed.connect(self.chats.refresh_models)
-        self.models.shown_requested.connect(lambda: self.show_screen("models"))
-        self.models.panel.told.connect(lambda text: self.tell("models", Words(text), NoticeLevel.FACT))
         self.chats.file_requested.connect(self.choose_file)
         self.chats.fold_requested.connect(self._on_fold)
         self._context.store.on_problem(self._on_store_problem)
 
     # ----------------------------------------------------------------------------------------- public
 
+    @property
+    def models(self) -> ModelsScreen:
+        """The models screen, made when it is first needed: it takes longer to load than the rest of the window."""
+        if self._models is None:
+            from ui.models_screen import ModelsScreen
+
+            self._models = made = ModelsScreen(self._context, self._bridge, self._theme_switch.theme, self._tasks, self)
+            made.use_requested.connect(self._on_use_model)
+            made.file_requested.connect(self.choose_file)
+            made.folder_requested.connect(self.choose_folder)
+            made.models_changed.connect(self.chats.refresh_models)
+            made.shown_requested.connect(lambda: self.show_screen("models"))
+            made.panel.told.connect(lambda text: self.tell("models", Words(text), NoticeLevel.FACT))
+            self._put_page("models", made.page)
+            self._hub = self._make_hub(made)
+        return self._models
+
     @Slot(str)
     def show_screen(self, name: str) -> None:
         """Show a screen by its name in the rail; Tab goes on from its beginning, in the chat from the prompt."""
-        page = self._pages[name]
         if name == "models":
             self.models.refresh()
             self.models.show()
             self.models.panel.choose(self.chats.status.entry.key if self.chats.status.entry else "")
-        else:
-            self.models.hide()
+        elif self._models is not None:
+            self._models.hide()
+        page = self._pages[name]
         self._rail.set_screen(name)
         self._screens.setCurrentWidget(page)
         (self.chats.chat.composer.prompt if page is self.chats else page).setFocus()
@@ -158,6 +175,8 @@ class MainWindow(QMainWindow):
         for notice in self._context.notices:
             self.tell(notice.key, notice.words)
         entry = self._context.preferred_model()
+        for text in self._context.library.notices():
+            self.tell(text, Words(text))
         if entry is not None:
             self.chats.status.load(entry)
         self.refresh_models()
@@ -167,11 +186,7 @@ class MainWindow(QMainWindow):
         self.plots.panel.folded_changed.connect(self._on_folded)
         self.plots.told.connect(lambda text: self.tell("plots", Words(text), NoticeLevel.FACT))
         self.chats.set_side_panel(self.plots.panel)
-        index = self._screens.indexOf(self._pages["inspect"])
-        self._screens.removeWidget(self._pages["inspect"])
-        self._screens.insertWidget(index, self.plots.inspect)
-        self.plots.inspect.setAccessibleName(ACTIONS[ActionId.SHOW_INSPECT].words())
-        self._pages["inspect"] = self.plots.inspect
+        self._put_page("inspect", self.plots.inspect)
         self.plots.panel.set_folded(self._context.settings.get().panel_folded)
 
     @Slot(object)
@@ -180,7 +195,8 @@ class MainWindow(QMainWindow):
         tint_actions(self._actions, theme)
         self._rail.set_theme(theme)
         self.chats.set_theme(theme)
-        self.models.set_theme(theme)
+        if self._models is not None:
+            self._models.set_theme(theme)
         if self.plots is not None:
             self.plots.set_theme(theme)
 
@@ -200,7 +216,9 @@ class MainWindow(QMainWindow):
 
     def finish(self) -> None:
         """Wait for what runs in the background; the window is hidden by then."""
-        self.models.close()
+        self._close_models()
+        if self._hub is not None:
+            self._hub.finish()
         self._tasks.wait_all()
 
     # --------------------------------------------------------------------------- the store's own thread
@@ -255,7 +273,7 @@ class MainWindow(QMainWindow):
         geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self._context.settings.change(window_geometry=geometry)
         self.chats.list.undo_bar.finish()
-        self.models.close()
+        self._close_models()
         self._bridge.close()
         if self.plots is not None:
             self.plots.stop()
@@ -271,6 +289,34 @@ class MainWindow(QMainWindow):
     def dropEvent(self, event: QDropEvent) -> None:
         """Add what was dropped where it lies."""
         self.open_files([url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()])
+
+    def _put_page(self, name: str, page: QWidget) -> None:
+        """Put a screen where an empty page kept its place."""
+        index = self._screens.indexOf(self._pages[name])
+        is_current = self._screens.currentIndex() == index
+        self._screens.removeWidget(self._pages[name])
+        self._screens.insertWidget(index, page)
+        page.setAccessibleName(ACTIONS[SCREENS[name]].words())
+        self._pages[name] = page
+        if is_current:
+            self._screens.setCurrentWidget(page)
+
+    def _make_hub(self, models: ModelsScreen) -> HubScreen:
+        """Connect the hub's tabs of the models screen; nothing is asked of the network before a person asks."""
+        from ui.hub_screen import HubScreen
+
+        hub = HubScreen(self._context, self._bridge, models.panel, self._tasks, models.tell)
+        hub.use_requested.connect(self._on_use_model)
+        hub.models_changed.connect(models.on_library_changed)
+        models.models_changed.connect(hub.refresh)
+        hub.start()
+        return hub
+
+    def _close_models(self) -> None:
+        if self._models is not None:
+            self._models.close()
+        if self._hub is not None:
+            self._hub.close()
 
     def _restore_geometry(self) -> None:
         stored = self._context.settings.get().window_geometry

@@ -202,12 +202,12 @@ class ModelsScreen(QObject):
 
     @Slot(object, str)
     def _on_note_changed(self, key: str, text: str) -> None:
-        self._tasks.run(lambda: self._context.library.set_note(key, text), self._on_library_changed, self._on_failed)
+        self._tasks.run(lambda: self._context.library.set_note(key, text), self.on_library_changed, self._on_failed)
 
     @Slot(object, object)
     def _on_defaults_changed(self, key: str, defaults: ModelDefaults) -> None:
         self._tasks.run(
-            lambda: self._context.library.set_defaults(key, defaults), self._on_library_changed, self._on_failed
+            lambda: self._context.library.set_defaults(key, defaults), self.on_library_changed, self._on_failed
         )
 
     @Slot(object)
@@ -250,15 +250,17 @@ class ModelsScreen(QObject):
 
     @Slot(object)
     def _on_forget(self, key: str) -> None:
-        self._tasks.run(lambda: self._context.library.remove(key), self._on_library_changed, self._on_failed)
+        self._tasks.run(lambda: self._context.library.remove(key), self.on_library_changed, self._on_failed)
 
     @Slot(object)
     def _on_remove_folder(self, path: Path) -> None:
-        self._tasks.run(lambda: self._context.library.remove_folder(path), self._on_library_changed, self._on_failed)
+        self._tasks.run(lambda: self._context.library.remove_folder(path), self.on_library_changed, self._on_failed)
 
     # ----------------------------------------------------------------------------- back from the tasks
 
-    def _on_library_changed(self, _result: object) -> None:
+    @Slot()
+    def on_library_changed(self, _result: object = None) -> None:
+        """Show what the library has now, and say that it changed."""
         self.refresh()
         self.models_changed.emit()
 
@@ -278,20 +280,20 @@ class ModelsScreen(QObject):
         self._is_scanning = False
         self.panel.set_scan(None)
         for number, problem in enumerate(summary.problems):
-            self._tell(f"scan {number}", Words(problem), NoticeLevel.WARNING)
+            self.tell(f"scan {number}", Words(problem), NoticeLevel.WARNING)
         for notice in self._context.library.notices():
-            self._tell(notice, Words(notice), NoticeLevel.WARNING)
-        self._on_library_changed(summary)
+            self.tell(notice, Words(notice), NoticeLevel.WARNING)
+        self.on_library_changed(summary)
 
     def _on_scan_failed(self, words: Words) -> None:
         self._is_scanning = False
         self.panel.set_scan(None)
-        self._tell("scan", words)
+        self.tell("scan", words)
 
     def _on_added(self, added: Added, use: bool) -> None:
-        self._on_library_changed(None)
+        self.on_library_changed(None)
         for path, words in added.problems.items():
-            self._tell(f"file {path}", words)
+            self.tell(f"file {path}", words)
         if added.folders:
             self.scan()
         for entry in added.entries:
@@ -310,22 +312,22 @@ class ModelsScreen(QObject):
     def _on_hash_failed(self, key: str, words: Words) -> None:
         self.panel.set_hashing(key, None)
         if not self._cancel.is_set():
-            self._tell(f"hash {key}", words)
+            self.tell(f"hash {key}", words)
 
     def _on_previewed(self, key: str, deletion: Deletion) -> None:
         self._deletion = deletion
         self.panel.show_deletion(key, deletion)
 
     def _on_deleted(self, entry: ModelEntry, done: Deletion) -> None:
-        self._tell(f"deleted {entry.key}", Words(deletion_words(entry.name, done)), NoticeLevel.FACT)
-        self._on_library_changed(done)
+        self.tell(f"deleted {entry.key}", Words(deletion_words(entry.name, done)), NoticeLevel.FACT)
+        self.on_library_changed(done)
 
     def _on_failed(self, words: Words) -> None:
-        self._tell(words.message, words)
+        self.tell(words.message, words)
         self.refresh()
 
     def _on_delete_failed(self, key: str, words: Words) -> None:
-        self._tell(f"delete {key}", words)
+        self.tell(f"delete {key}", words)
         self.refresh()
 
     # ------------------------------------------------------------------------------------ the program's
@@ -345,7 +347,8 @@ class ModelsScreen(QObject):
         self._show_measured()
         self._tasks.run(self._context.advisor.machine, self.panel.set_machine)
 
-    def _tell(self, key: str, words: Words, level: NoticeLevel = NoticeLevel.ERROR) -> None:
+    def tell(self, key: str, words: Words, level: NoticeLevel = NoticeLevel.ERROR) -> None:
+        """Show a notice on this screen."""
         self.notices.show_notice(key, words.message, words.hint, level)
 
     def _show_loaded(self) -> None:

@@ -45,9 +45,19 @@ class Tasks(QObject):
 
     _delivered = Signal(object)
 
-    def __init__(self, on_error: OnError | None = None, parent: QObject | None = None) -> None:
+    def __init__(self, on_error: OnError | None = None, parent: QObject | None = None, threads: int = 0) -> None:
+        """Make a pool.
+
+        Args:
+            on_error: is told of errors that the caller does not handle.
+            parent: owns it.
+            threads: how much work goes on at a time; 0 for one for each processor. Work that waits rather than
+                computes may have more.
+        """
         super().__init__(parent)
         self._pool = QThreadPool(self)
+        if threads:
+            self._pool.setMaxThreadCount(threads)
         self._on_error = on_error
         self._pending = 0
         # queued: the worker's thread emits, the GUI thread receives, even where Qt cannot tell the two apart

@@ -103,3 +103,8 @@ def test_the_synchronous_twin_words_errors_too(qapp):
     seen = []
     SynchronousTasks(seen.append).run(refuse)
     assert seen == [Words("No.")]
+
+
+def test_work_that_waits_may_have_more_threads(qapp):
+    tasks = Tasks(threads=6)
+    assert tasks._pool.maxThreadCount() == 6

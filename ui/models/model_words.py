@@ -16,6 +16,7 @@ from app.units import NBSP, count_text, number_text
 from ui.models.model_choice import PLAIN_KV, NamedModel, one_line, recommended
 
 _COUNT_UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+_NEARLY_ONE = 0.9995  # rounds to one with three digits
 _DIGEST_CHARACTERS = 12
 
 # The contexts offered, up to what the model was trained for.
@@ -47,7 +48,7 @@ def keeper_text(entry: ModelEntry) -> str:
 def count_short(count: float) -> str:
     """Return a large number in short: "8.03 B", "135 M"; "" for 0."""
     for size, unit in _COUNT_UNITS:
-        if count >= size:
+        if count >= size * _NEARLY_ONE:  # 999,885,952 is "1.00 B", not "1,000 M"
             return f"{number_text(count / size)}{NBSP}{unit}"
     return number_text(count) if count else ""
 

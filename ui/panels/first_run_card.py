@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePol
 from app.i18n import _
 from ui.theme import Theme
 from ui.widgets.icons import icon
-from ui.widgets.labels import MutedLabel, TitleLabel, plain_words
+from ui.widgets.labels import MutedLabel, TitleLabel, plain_words, set_kind
 from ui.widgets.wrapped_label import WrappedLabel
 
 # Narrower than the reading column, so that it reads as a card and not as an answer.
@@ -34,10 +34,12 @@ class FirstRunCard(QFrame):
     Signals:
         prompt_chosen(text): a person chose an example prompt.
         choose_file_requested(): a person wants to choose a model file.
+        pick_requested(): a person wants to see the models that were picked for this machine.
     """
 
     prompt_chosen = Signal(str)
     choose_file_requested = Signal()
+    pick_requested = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +51,10 @@ class FirstRunCard(QFrame):
         self._sentence = WrappedLabel()
         self._try = MutedLabel(_("Try one of these"))
         self._examples = [self._build_example(words()) for words in _EXAMPLES]
-        self._choose = QPushButton()
+        self._pick = QPushButton(plain_words(_("Picked for you")))
+        self._pick.setToolTip(_("Good models that fit this machine"))
+        self._pick.clicked.connect(self.pick_requested)
+        self._choose = QPushButton(plain_words(_("Choose a file…")))
         self._choose.clicked.connect(self._on_choose)
         self._lock = QLabel()
         self._privacy = MutedLabel(_("Nothing leaves this machine."))
@@ -61,8 +66,7 @@ class FirstRunCard(QFrame):
         """Say what the starter model is for and offer prompts."""
         self._title.setText(_("Ask anything"))
         self._sentence.setText(_("This small model shows the engine; for real work pick a larger one."))
-        self._choose.setText(plain_words(_("Choose a larger model…")))
-        self._choose.setProperty("kind", "")
+        set_kind(self._pick, "")
         self._show_examples(True)
 
     def show_model(self, name: str) -> None:
@@ -75,13 +79,13 @@ class FirstRunCard(QFrame):
         self._sentence.setText(_("{name} answers here.").format(name=name))
         self._show_examples(True)
         self._choose.hide()
+        self._pick.hide()
 
     def show_no_model(self) -> None:
-        """Say that there is no model and offer to choose a file."""
+        """Say that there is no model and offer what fits this machine, or to choose a file."""
         self._title.setText(_("No model yet"))
-        self._sentence.setText(_("Cutaway needs a model file to answer: a file that ends in .gguf."))
-        self._choose.setText(plain_words(_("Choose a model file…")))
-        self._choose.setProperty("kind", "primary")
+        self._sentence.setText(_("Cutaway needs a model to answer: one from the hub, or a file that ends in .gguf."))
+        set_kind(self._pick, "primary")
         self._show_examples(False)
 
     def set_theme(self, theme: Theme) -> None:
@@ -96,6 +100,7 @@ class FirstRunCard(QFrame):
         privacy.addWidget(self._lock)
         privacy.addWidget(self._privacy, 1)
         privacy.addWidget(self._choose)
+        privacy.addWidget(self._pick)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(24, 20, 24, 20)
         layout.setSpacing(8)
@@ -121,8 +126,7 @@ class FirstRunCard(QFrame):
         for example in self._examples:
             example.setVisible(is_shown)
         self._choose.show()
-        self._choose.style().unpolish(self._choose)
-        self._choose.style().polish(self._choose)
+        self._pick.show()
 
     def _on_example(self) -> None:
         self.prompt_chosen.emit(self.sender().property("prompt"))

@@ -242,13 +242,15 @@ class GroupedTable(QTableView):
                 break
             shown -= {column for column in shown if columns[column].rank == rank}
         spare = max(0, room - sum(needed[column] for column in shown))
+        action_px = min(needed[action] + spare, max(needed[action], self._delegate.most_action_width(self._rows)))
+        spare -= action_px - needed[action]
         flexible = [column for column in sorted(shown) if column != action]
         for column in range(len(columns)):
             self.setColumnHidden(column, column not in shown)
         for place, column in enumerate(flexible):
             share = spare // len(flexible) + (1 if place < spare % len(flexible) else 0)
             self.setColumnWidth(column, needed[column] + share)
-        self.setColumnWidth(action, needed[action])
+        self.setColumnWidth(action, action_px)
 
     def has_words(self, column: int) -> bool:
         """Return whether a column has anything to show at all."""

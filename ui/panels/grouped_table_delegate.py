@@ -89,6 +89,14 @@ class GroupedTableDelegate(QStyledItemDelegate):
         """Return what the column of the buttons needs."""
         raise NotImplementedError
 
+    def shown_text(self, index: Index, metrics: QFontMetrics, width: int) -> str:
+        """Return a cell's words as they fit."""
+        return metrics.elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, width)
+
+    def most_action_width(self, model: GroupedTableModel) -> int:
+        """Return what that column takes where there is room."""
+        return self.action_width(model)
+
     def paint_action(self, painter: QPainter, cell: QRect, index: Index) -> None:
         """Draw the button of a row, or the words in its place."""
         action = index.data(ACTION_ROLE)
@@ -143,9 +151,7 @@ class GroupedTableDelegate(QStyledItemDelegate):
         left = _INDENT_PX if index.column() == QUANTIZATION else PAD_PX
         right = PAD_PX + (_NOTE_PX if model.columns[index.column()].has_notes else 0)
         room = rect.adjusted(left, 0, -right, -1)
-        words = painter.fontMetrics().elidedText(
-            str(index.data() or ""), Qt.TextElideMode.ElideRight, room.width() - _mark_width(index)
-        )
+        words = self.shown_text(index, painter.fontMetrics(), room.width() - _mark_width(index))
         painter.drawText(room, int(index.data(Qt.ItemDataRole.TextAlignmentRole)), words)
         self._paint_mark(painter, room, words, index)
         if note := index.data(NOTE_ROLE):

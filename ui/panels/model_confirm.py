@@ -63,13 +63,20 @@ class ConfirmBar(QFrame):
         self.setAccessibleName(_("Question"))
         self.hide()
 
-    def ask(self, message: str, hint: str, answers: Sequence[Answer]) -> None:
-        """Ask; a question that was open is forgotten."""
+    def ask(self, message: str, hint: str, answers: Sequence[Answer], no: str = "") -> None:
+        """Ask; a question that was open is forgotten.
+
+        Args:
+            message: the question.
+            hint: what it means; "" for nothing.
+            answers: besides the one that changes nothing.
+            no: what stands on that one; "" for "Cancel".
+        """
         self._clear()
         self._message.setText(message)
         self._hint.setText(hint)
         self._hint.setVisible(bool(hint))
-        cancel = self._add_button(Answer("", _("Cancel") if answers else _("Close")))
+        cancel = self._add_button(Answer("", no or (_("Cancel") if answers else _("Close"))))
         for answer in answers:
             self._add_button(answer)
         self.setAccessibleDescription(f"{message} {hint}".rstrip())

@@ -27,7 +27,7 @@ from ui.panels.model_file import ModelFile
 from ui.panels.model_memory import ModelMemory
 from ui.theme import Theme
 from ui.widgets.display_text import display_text
-from ui.widgets.labels import TitleLabel
+from ui.widgets.labels import TitleLabel, set_kind
 from ui.widgets.wrapped_label import WrappedLabel
 
 _MOST_PATHS_SHOWN: Final = 3
@@ -124,7 +124,7 @@ class ModelDetail(QWidget):
             _fault_text(entry) if entry is not None and fault else fit_sentence(fit) if fit is not None else ""
         )
         self._sentence.setVisible(bool(self._sentence.text()))
-        _set_kind(self._sentence, "error" if fault else "")
+        set_kind(self._sentence, "error" if fault else "")
         self._show_buttons()
 
     def set_loaded(self, is_loaded: bool, words: str) -> None:
@@ -254,7 +254,7 @@ class ModelDetail(QWidget):
         self.use_button.setText(action.words() or _("Use"))
         self.use_button.setEnabled(action.can_press)
         self.use_button.setVisible(action is not Action.NONE)
-        _set_kind(self.use_button, "primary" if action is Action.USE else "")
+        set_kind(self.use_button, "primary" if action is Action.USE else "")
         self.forget_button.setVisible(entry.origin == "imported")
         keeper = keeper_text(entry)
         self.delete_button.setVisible(entry.origin in _DELETABLE or bool(keeper))
@@ -265,13 +265,6 @@ class ModelDetail(QWidget):
         elif self._is_loaded:
             words = _("It is loaded: use another model first.")
         self.delete_button.setToolTip(words)
-
-
-def _set_kind(widget: QWidget, kind: str) -> None:
-    if widget.property("kind") != kind:
-        widget.setProperty("kind", kind)
-        widget.style().unpolish(widget)
-        widget.style().polish(widget)
 
 
 def _with_load(defaults: ModelDefaults, context_tokens: int, kv_type: str) -> ModelDefaults:

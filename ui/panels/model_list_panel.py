@@ -1,6 +1,6 @@
-"""The left column of the models screen: search, the models by name, and what the library takes on disk.
+"""The left column of the models screen: three tabs, each with its search and its list, and what the library takes.
 
-Knows no library: every wish is a signal.
+Knows no library and no hub: every wish is a signal. The lists of the hub's tabs are parts that it is given.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QListView,
     QMenu,
     QPushButton,
+    QSizePolicy,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -34,6 +35,7 @@ from app.models.entry import ModelEntry
 from app.models.fit_types import Fit
 from ui.models.model_choice import NamedModel, one_line
 from ui.models.model_list_model import ModelListModel
+from ui.panels.hub_panel import HUB, PICKED, HubPanel
 from ui.panels.list_row_delegate import ListRowDelegate
 from ui.theme import Theme
 from ui.widgets.empty_state import EmptyState
@@ -56,11 +58,12 @@ class ModelListPanel(QWidget):
 
     Attributes:
         rows: the list's model.
-        search: the search field.
+        search: the search field of what is on this machine.
         _chosen_name: the model that is chosen, marked whenever the search shows it.
         _is_syncing: the selection is being set by us and is no choice of a person.
 
     Signals:
+        tab_chosen(key): a person chose PICKED, HUB or HERE.
         model_chosen(NamedModel): a person chose a model; not sent by choose().
         entered(): a person wants to go on from the list to the quantizations.
         add_file_requested(): a person wants to choose a model file.
@@ -69,6 +72,7 @@ class ModelListPanel(QWidget):
         scan_requested(): a person wants the disk to be looked at again.
     """
 
+    tab_chosen = Signal(str)
     model_chosen = Signal(object)
     entered = Signal()
     add_file_requested = Signal()
@@ -76,17 +80,22 @@ class ModelListPanel(QWidget):
     remove_folder_requested = Signal(object)
     scan_requested = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, hub: HubPanel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._hub = hub
         self.setObjectName("side")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.rows = ModelListModel(self)
         self.search = SearchField(_("Search models"), theme)
-        self._tabs = SegmentedControl({HERE: _("On this machine")}, _("Which models"), theme)
+        tabs = {PICKED: _("Picked for you"), HUB: _("Hub"), HERE: _("On this machine")}
+        self._tabs = SegmentedControl(tabs, _("Which models"), theme)
+        self._searches = QStackedWidget()
+        self._bodies = QStackedWidget()
         self._list = QListView()
         self._delegate = ListRowDelegate(theme, self._list)
         self._nothing = EmptyState(_("No model has these words."), _("Clear the search"))
         self._pages = QStackedWidget()
+        self._here = QWidget()
         self._scan = ElidedLabel()
         self._disk = WrappedLabel(kind="muted")
         self._add = QPushButton(_("Add"))
@@ -106,6 +115,24 @@ class ModelListPanel(QWidget):
         """The chosen model, or None."""
         indexes = self._list.selectionModel().selectedIndexes()
         return self.rows.model_at(indexes[0].row()) if indexes else None
+
+    @property
+    def tab(self) -> str:
+        """The tab that is shown."""
+        return self._tabs.chosen_key
+
+    def show_tab(self, key: str) -> None:
+        """Show a tab without a signal."""
+        self._tabs.choose(key)
+        is_here = key == HERE
+        self._searches.setCurrentWidget(self.search if is_here else self._hub.results.search)
+        self._bodies.setCurrentWidget(
+            self._here if is_here else self._hub.picks if key == PICKED else self._hub.results
+        )
+
+    def go_to_search(self) -> None:
+        """Put the cursor into the search field of the tab that is shown."""
+        (self.search if self.tab == HERE else self._hub.results.search).go_to()
 
     def set_entries(self, entries: Sequence[ModelEntry]) -> None:
         """Show the library's models; the chosen one stays chosen."""
@@ -175,8 +202,26 @@ class ModelListPanel(QWidget):
         top.setSpacing(8)
         title = TitleLabel(_("Models"))
         title.setContentsMargins(4, 0, 0, 0)
-        for widget in (title, self.search, self._tabs):
+        self._searches.addWidget(self.search)
+        self._searches.addWidget(self._hub.results.search)
+        self._searches.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        for widget in (title, self._searches, self._tabs):
             top.addWidget(widget)
+        for body in (self._build_here(), self._hub.picks, self._hub.results):
+            self._bodies.addWidget(body)
+        strip = QHBoxLayout()
+        strip.setContentsMargins(12, 0, 12, 12)
+        strip.addWidget(self._hub.strip)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 12, 0, 0)
+        layout.setSpacing(8)
+        layout.addLayout(top)
+        layout.addWidget(self._bodies, 1)
+        layout.addLayout(strip)
+        self._tabs.set_short_words({PICKED: _("Picked"), HERE: _("Here")})
+        self.show_tab(HERE)
+
+    def _build_here(self) -> QWidget:
         self._pages.addWidget(self._list)
         self._pages.addWidget(self._nothing)
         middle = QHBoxLayout()
@@ -188,20 +233,21 @@ class ModelListPanel(QWidget):
         buttons.addWidget(self._again)
         buttons.addStretch(1)
         foot = QVBoxLayout()
-        foot.setContentsMargins(16, 4, 16, 12)
+        foot.setContentsMargins(16, 4, 16, 4)
         foot.setSpacing(6)
         for words in (self._scan, self._disk):
             foot.addWidget(words)
         foot.addLayout(buttons)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 12, 0, 0)
-        layout.setSpacing(8)
-        layout.addLayout(top)
-        layout.addLayout(middle, 1)
-        layout.addLayout(foot)
+        column = QVBoxLayout(self._here)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addLayout(middle, 1)
+        column.addLayout(foot)
+        return self._here
 
     def _build_list(self) -> None:
         view = self._list
+        view.setObjectName("models_here")
         view.setModel(self.rows)
         view.setItemDelegate(self._delegate)
         view.setAccessibleName(_("Models on this machine"))
@@ -220,6 +266,7 @@ class ModelListPanel(QWidget):
         self._add.setAccessibleName(_("Add models"))
 
     def _connect(self) -> None:
+        self._tabs.chosen.connect(self._on_tab)
         self.search.textChanged.connect(self._on_search)
         self.search.left_downwards.connect(self.focus_list)
         self._list.selectionModel().selectionChanged.connect(self._on_selection_changed)
@@ -228,6 +275,10 @@ class ModelListPanel(QWidget):
         self._again.clicked.connect(self._on_again)
 
     # ------------------------------------------------------------------------------------- slots
+
+    def _on_tab(self, key: str) -> None:
+        self.show_tab(key)
+        self.tab_chosen.emit(key)
 
     def _on_search(self, text: str) -> None:
         self._is_syncing = True

@@ -1,6 +1,7 @@
-"""The models screen: the models on this machine at the left, the quantizations of the chosen one at the right.
+"""The models screen: models at the left (picked, at the hub, on this machine), the quantizations of one at the right.
 
-Knows no library, no engine and no disk: every wish is a signal, and the screen changes when it is given new values.
+Knows no library, no hub, no engine and no disk: every wish is a signal, and the screen changes when it is given new
+values.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from app.models.fit_types import Fit, Machine, Measured
 from app.models.removal import Deletion
 from app.units import bytes_text, count_text
 from ui.models.model_choice import NamedModel
-from ui.panels.model_list_panel import ModelListPanel
+from ui.panels.hub_panel import HUB, HubPanel
+from ui.panels.model_list_panel import HERE, ModelListPanel
 from ui.panels.model_page import ModelPage
 from ui.theme import Theme
 from ui.widgets.empty_state import EmptyState
@@ -37,7 +39,8 @@ class ModelsPanel(QWidget):
 
     Attributes:
         list: the left column.
-        page: the right side.
+        page: the right side for what is on this machine.
+        hub: the hub's parts, and the downloads.
 
     Signals:
         use_requested(key): a person wants to chat with this entry.
@@ -78,10 +81,12 @@ class ModelsPanel(QWidget):
         self._entries: tuple[ModelEntry, ...] = ()
         self._has_entries = False
         self._scan_words = ""
-        self.list = ModelListPanel(theme)
+        self.hub = HubPanel(theme, self)
+        self.list = ModelListPanel(theme, self.hub)
         self.page = ModelPage(theme)
         self._empty = EmptyState("")
         self._pages = QStackedWidget()
+        self._sides = QStackedWidget()
         self._build()
         self._connect()
         self.show_loading()
@@ -92,6 +97,12 @@ class ModelsPanel(QWidget):
     def chosen_entry(self) -> ModelEntry | None:
         """The entry that is shown, or None."""
         return self.page.table.chosen_entry if self._pages.currentWidget() is self.page else None
+
+    def show_tab(self, key: str) -> None:
+        """Show a tab: PICKED, HUB or HERE."""
+        self.list.show_tab(key)
+        self.hub.show_tab(key)
+        self._sides.setCurrentWidget(self._pages if key == HERE else self.hub.right)
 
     def show_loading(self) -> None:
         """Say that model files are being looked for."""
@@ -124,6 +135,7 @@ class ModelsPanel(QWidget):
     def set_machine(self, machine: Machine) -> None:
         """Show what there is to fit into now."""
         self.page.set_machine(machine)
+        self.hub.set_machine(machine)
 
     def set_measured(self, key: str, measured: Measured | None) -> None:
         """Show what a load of an entry took; None when there was none."""
@@ -188,6 +200,7 @@ class ModelsPanel(QWidget):
         """Take over a theme's colours."""
         self.list.set_theme(theme)
         self.page.set_theme(theme)
+        self.hub.set_theme(theme)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Make the list narrower in a small window."""
@@ -204,14 +217,20 @@ class ModelsPanel(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         row.addWidget(self.list)
-        row.addWidget(self._pages, 1)
+        self._sides.addWidget(self._pages)
+        self._sides.addWidget(self.hub.right)
+        row.addWidget(self._sides, 1)
         for keys in _SEARCH_KEYS:
             shortcut = QShortcut(QKeySequence(keys), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(self.list.search.go_to)
+            shortcut.activated.connect(self.list.go_to_search)
 
     def _connect(self) -> None:
         detail, table = self.page.detail, self.page.table
+        self.list.tab_chosen.connect(self.show_tab)
+        self.hub.search_requested.connect(self._on_hub_search)
+        self.hub.picks.search_requested.connect(self._on_hub_wanted)
+        self.hub.downloads_toggled.connect(self._on_downloads_toggled)
         self.list.model_chosen.connect(self._on_model_chosen)
         self.list.entered.connect(table.setFocus)
         self.list.add_file_requested.connect(self.add_file_requested)
@@ -237,7 +256,20 @@ class ModelsPanel(QWidget):
 
     # ------------------------------------------------------------------------------------- slots
 
+    def _on_hub_search(self, _query: object, _is_refresh: bool) -> None:
+        if self.list.tab != HUB:
+            self.show_tab(HUB)
+
+    def _on_hub_wanted(self) -> None:
+        self.show_tab(HUB)
+        self.list.go_to_search()
+
+    def _on_downloads_toggled(self, is_open: bool) -> None:
+        is_here = self.list.tab == HERE and not is_open
+        self._sides.setCurrentWidget(self._pages if is_here else self.hub.right)
+
     def _on_model_chosen(self, model: NamedModel) -> None:
+        self.hub.close_downloads()
         self._show_model(model, "")
 
     def _on_delete_key(self, key: str) -> None:

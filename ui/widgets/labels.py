@@ -116,6 +116,14 @@ class ElidedLabel(PlainLabel):
         self.setToolTip(plain_tooltip(self.text()) if self._shown_text() != self.text() else "")
 
 
+def set_kind(widget: QWidget, kind: str) -> None:
+    """Give a widget another rule of resources/style.qss; "" for none."""
+    if widget.property("kind") != kind:
+        widget.setProperty("kind", kind)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
 def plain_tooltip(text: str) -> str:
     """Return a tooltip that shows this text as it is, even where it looks like markup."""
     return f"<qt>{html.escape(text)}</qt>" if GuiQt.mightBeRichText(text) else text

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QToolButton, QWidget
 
+from app.i18n import _
 from ui.theme import Theme
 from ui.widgets.icons import icon
 
@@ -35,6 +36,8 @@ class SearchField(QLineEdit):
         self.setPlaceholderText(words)
         self.setAccessibleName(words)
         self.setClearButtonEnabled(True)
+        for button in self.findChildren(QToolButton):  # Qt's own, one of them without a name
+            button.setAccessibleName(button.text() or _("Clear the search"))
         self.setMaxLength(_MAX_CHARACTERS)
         self.setTextMargins(_TEXT_MARGIN_PX, 0, 0, 0)
         self._magnifier.triggered.connect(self.go_to)

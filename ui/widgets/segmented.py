@@ -6,13 +6,16 @@ Knows not what the choice shows.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
 
-from ui.theme import Theme
+from ui.theme import MUTED_PX, Theme
 from ui.widgets.labels import plain_words
+
+_GAP_PX: Final = 4
 
 
 class SegmentedControl(QWidget):
@@ -20,6 +23,7 @@ class SegmentedControl(QWidget):
 
     Attributes:
         _buttons: by the key of their segment.
+        _long, _short: the words of each, and those for where there is no room for them.
 
     Signals:
         chosen(key): a person chose another segment; not sent by choose().
@@ -39,10 +43,12 @@ class SegmentedControl(QWidget):
         super().__init__(parent)
         self._group = QButtonGroup(self)
         self._buttons: dict[str, QToolButton] = {}
+        self._long = segments
+        self._short: Mapping[str, str] = {}
         self.setAccessibleName(spoken)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
+        row.setSpacing(_GAP_PX)
         for key, words in segments.items():
             row.addWidget(self._add_button(key, words))
         row.addStretch(1)
@@ -62,10 +68,25 @@ class SegmentedControl(QWidget):
             is_chosen = button.isChecked()
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus if is_chosen else Qt.FocusPolicy.ClickFocus)
 
+    def set_short_words(self, words: Mapping[str, str]) -> None:
+        """Give words for where there is no room for the long ones; those stay what a screen reader says."""
+        self._short = words
+        self._fit_words()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return a width that never makes the column wider."""
+        hint = super().minimumSizeHint()
+        return QSize(0, hint.height()) if self._short else hint
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Take the short words where the long ones do not fit."""
+        super().resizeEvent(event)
+        self._fit_words()
+
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of a theme."""
         self.setStyleSheet(
-            f"QToolButton {{ color: {theme.roles['muted']}; padding: 3px 8px; }}"
+            f"QToolButton {{ color: {theme.roles['muted']}; padding: 3px 5px; font-size: {MUTED_PX}px; }}"
             f"QToolButton:hover {{ color: {theme.roles['text']}; }}"
             f"QToolButton:checked {{ background: {theme.roles['raised']}; color: {theme.roles['text']}; }}"
         )
@@ -88,6 +109,22 @@ class SegmentedControl(QWidget):
         self._group.addButton(button, len(self._buttons))
         self._buttons[key] = button
         return button
+
+    def _fit_words(self) -> None:
+        if not self._short:
+            return
+        self._show_words(self._long)
+        spacing = _GAP_PX * (len(self._buttons) - 1)
+        needed = sum(button.sizeHint().width() for button in self._buttons.values()) + spacing
+        if needed > self.width():
+            self._show_words({**self._long, **self._short})
+
+    def _show_words(self, words: Mapping[str, str]) -> None:
+        for key, button in self._buttons.items():
+            shown = plain_words(words[key])
+            if button.text() != shown:
+                button.setText(shown)
+                button.setToolTip("" if words[key] == self._long[key] else self._long[key])
 
     def _step(self, step: int) -> None:
         keys = list(self._buttons)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from PySide6.QtCore import QSize
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -35,6 +36,7 @@ class WidePage(QWidget):
         """
         super().__init__(parent)
         self._most_px = most_px
+        self._free_px = 0
         self._top = QVBoxLayout()
         self.head = QVBoxLayout()
         self.head.setSpacing(12)
@@ -63,6 +65,11 @@ class WidePage(QWidget):
         """Scroll so that a part of the column stands at the top."""
         self._area.verticalScrollBar().setValue(part.y())
 
+    def minimumSizeHint(self) -> QSize:
+        """Return what is in it at least; the room that a large screen leaves free is none of that."""
+        hint = super().minimumSizeHint()
+        return QSize(hint.width() - self._free_px, hint.height())
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the margins what is left."""
         super().resizeEvent(event)
@@ -74,7 +81,8 @@ class WidePage(QWidget):
     def _place(self) -> None:
         """Let the scroll bar stand in the margin, so that nothing moves when it comes."""
         margin_px = _MARGIN_PX if self.is_wide else _NARROW_MARGIN_PX
-        right_px = max(margin_px, self.width() - margin_px - self._most_px)
+        self._free_px = max(0, self.width() - 2 * margin_px - self._most_px)
+        right_px = margin_px + self._free_px
         bar = self._area.verticalScrollBar()
         bar_px = bar.sizeHint().width() if bar.maximum() else 0
         self.head.setContentsMargins(margin_px, 0, right_px, 0)

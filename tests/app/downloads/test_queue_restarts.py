@@ -1,4 +1,4 @@
-"""The list of downloads over restarts, crashes, damage and beside a second program; trust S-46, field reports 1 and 5."""
+"""The list of downloads over restarts, crashes, damage and beside a second program; S-46, field reports 1 and 5."""
 
 from __future__ import annotations
 

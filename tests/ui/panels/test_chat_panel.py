@@ -210,7 +210,7 @@ def test_the_engines_words_stand_before_the_panels(panel):
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        (None, "Cutaway needs a model file to answer: a file that ends in .gguf."),
+        (None, "Cutaway needs a model to answer: one from the hub, or a file that ends in .gguf."),
         (
             SimpleNamespace(origin="starter", name="S"),
             "This small model shows the engine; for real work pick a larger one.",

@@ -28,7 +28,7 @@ def buttons(card):
 def test_the_starter_card_says_what_the_model_is_for_and_that_all_stays_here(card):
     assert "This small model shows the engine; for real work pick a larger one." in texts(card)
     assert "Nothing leaves this machine." in texts(card)
-    assert len(buttons(card)) == 4
+    assert [button.text() for button in buttons(card)[3:]] == ["Choose a file…", "Picked for you"]
 
 
 def test_an_example_sends_its_own_words(card, qtbot):
@@ -38,13 +38,14 @@ def test_an_example_sends_its_own_words(card, qtbot):
         assert caught.args == [button.text()]
 
 
-def test_without_a_model_the_one_action_is_to_choose_a_file(card, qtbot):
+def test_without_a_model_the_main_action_is_what_was_picked_and_the_other_one_a_file(card, qtbot):
     card.show_no_model()
-    (button,) = buttons(card)
-    assert button.text() == "Choose a model file…"
-    assert button.property("kind") == "primary"
+    choose, pick = buttons(card)
+    assert pick.property("kind") == "primary"
+    with qtbot.waitSignal(card.pick_requested):
+        pick.click()
     with qtbot.waitSignal(card.choose_file_requested):
-        button.click()
+        choose.click()
     assert "Nothing leaves this machine." in texts(card)
 
 
@@ -53,7 +54,7 @@ def test_a_model_of_the_persons_own_is_named_as_it_is(card):
     assert "<b>Llama</b> & co answers here." in texts(card)
     assert len(buttons(card)) == 3
     card.show_starter()
-    assert len(buttons(card)) == 4
+    assert len(buttons(card)) == 5
 
 
 def test_the_card_takes_another_theme_and_stays_in_the_reading_column(card):

@@ -85,3 +85,10 @@ def test_closing_a_closed_bar_tells_nothing(bar, qtbot):
     bar.close_question()
     with qtbot.assertNotEmitted(bar.left):
         bar.close_question()
+
+
+def test_the_answer_that_changes_nothing_may_have_other_words(qtbot):
+    bar = ConfirmBar()
+    qtbot.addWidget(bar)
+    bar.ask("Cancel the download?", "", (Answer("yes", "Yes"),), no="Go back")
+    assert bar.findChild(QPushButton, "answer_cancel").text() == "Go back"

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QListView, QPushButton
 
 from tests.helpers.model_entries import entry, ladder, ladder_fits
+from ui.panels.hub_panel import HubPanel
 from ui.panels.model_list_panel import ModelListPanel
 from ui.theme import load_theme
 
@@ -17,8 +18,11 @@ NAME = "Llama-3.1-8B-Instruct"
 
 @pytest.fixture
 def panel(qtbot):
-    made = ModelListPanel(load_theme("dark"))
+    hub = HubPanel(load_theme("dark"))
+    made = ModelListPanel(load_theme("dark"), hub)
+    hub.setParent(made)
     qtbot.addWidget(made)
+    qtbot.addWidget(hub.right)
     made.setFixedWidth(320)
     made.resize(320, 600)
     entries = [*ladder(), entry("Gemma", "Q4_0", 4.5), entry("Zeta", "", fault="Gone.")]
@@ -32,7 +36,7 @@ def panel(qtbot):
 
 
 def view(panel):
-    return panel.findChild(QListView)
+    return panel.findChild(QListView, "models_here")
 
 
 def texts(panel):

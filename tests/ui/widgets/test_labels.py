@@ -14,6 +14,7 @@ from ui.widgets.labels import (
     TitleLabel,
     plain_tooltip,
     plain_words,
+    set_kind,
 )
 
 HOSTILE = "<img src='file:///x.png'><b>x</b>"
@@ -62,3 +63,13 @@ def test_a_figure_tells_its_number_unit_and_name(qtbot):
     assert figure.accessibleName() == "Decode speed"
     assert figure.accessibleDescription() == "151 tokens/s"
     assert {label.text() for label in figure.findChildren(PlainLabel)} == {"151", "tokens/s", "Decode speed"}
+
+
+def test_another_kind_is_another_rule(qtbot):
+    label = PlainLabel("x")
+    qtbot.addWidget(label)
+    set_kind(label, "error")
+    assert label.property("kind") == "error"
+    set_kind(label, "error")
+    set_kind(label, "")
+    assert label.property("kind") == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QToolButton
 
 from ui.theme import load_theme
 from ui.widgets.search_field import SearchField
@@ -45,3 +46,11 @@ def test_a_pasted_novel_is_cut_and_the_theme_can_change(field):
     field.setText("x" * 10_000)
     assert len(field.text()) == 500
     field.set_theme(load_theme("light"))
+
+
+def test_its_buttons_have_names(field):
+    field.setText("x")
+    assert {button.accessibleName() for button in field.findChildren(QToolButton)} == {
+        "Search models",
+        "Clear the search",
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from ui.theme import load_theme
 from ui.widgets.segmented import SegmentedControl
@@ -69,3 +69,18 @@ def test_a_single_segment_stays_chosen(qtbot):
 def test_the_colours_are_the_themes(control):
     control.set_theme(load_theme("light"))
     assert load_theme("light").roles["raised"] in control.styleSheet()
+
+
+def test_short_words_stand_where_the_long_ones_do_not_fit(qtbot):
+    window = QWidget()
+    qtbot.addWidget(window)
+    control = SegmentedControl({"a": "A long name", "b": "B"}, "Which", load_theme("dark"), window)
+    control.set_short_words({"a": "A"})
+    control.resize(400, 30)
+    window.show()
+    first = control._buttons["a"]
+    assert (first.text(), first.toolTip()) == ("A long name", "")
+    control.resize(60, 30)
+    assert (first.text(), first.toolTip()) == ("A", "A long name")
+    assert first.accessibleName() == "A long name"
+    assert control.minimumSizeHint().width() == 0
