@@ -48,7 +48,7 @@ class TokenCard(QFrame):
         self._page_url = ""
         self._message = WrappedLabel()
         self._hint = WrappedLabel(kind="muted")
-        self.licence = QPushButton()
+        self.licence = QPushButton(_("Open the licence"))
         self.field = QLineEdit()
         self._where = ElidedLabel()
         self._fault = WrappedLabel(kind="error")
