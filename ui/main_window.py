@@ -121,6 +121,7 @@ class MainWindow(QMainWindow):
         self._rail.chosen.connect(self.show_screen)
         self._theme_switch.changed.connect(self.set_theme)
         self.chats.file_requested.connect(self.choose_file)
+        self.chats.pick_requested.connect(self._on_pick)
         self.chats.fold_requested.connect(self._on_fold)
         self._context.store.on_problem(self._on_store_problem)
 
@@ -252,6 +253,11 @@ class MainWindow(QMainWindow):
     def _on_switch_theme(self) -> None:
         mode = "light" if self._theme_switch.theme.name == "dark" else "dark"
         self._context.settings.change(theme=mode)
+
+    @Slot()
+    def _on_pick(self) -> None:
+        self.show_screen("models")
+        self.models.panel.show_tab("picked")
 
     @Slot(object)
     def _on_use_model(self, entry: ModelEntry) -> None:

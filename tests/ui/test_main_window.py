@@ -211,6 +211,12 @@ def test_the_models_screen_chooses_the_model_in_use_and_forgets_others(open_wind
     assert shown_page(window) is window.chats
 
 
+def test_the_first_card_leads_to_the_models_picked_for_this_machine(no_model):
+    no_model.chat.card.pick_requested.emit()
+    assert shown_page(no_model) is no_model.window.models.page
+    assert no_model.window.models.panel.list.tab == "picked"
+
+
 # ------------------------------------------------------------------------------------------ settings
 
 

@@ -53,12 +53,14 @@ class ChatPanel(QWidget):
         fold_requested(): a person wants the cutaway panel shown or hidden.
         model_chosen(str): a person chose an entry of the chip.
         file_requested(): a person wants to choose a model file.
+        pick_requested(): a person wants to see the models that were picked for this machine.
     """
 
     prompt_sent = Signal(str)
     fold_requested = Signal()
     model_chosen = Signal(str)
     file_requested = Signal()
+    pick_requested = Signal()
 
     def __init__(self, bridge: Bridge, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -116,6 +118,7 @@ class ChatPanel(QWidget):
         self.composer.stop_requested.connect(self.stop)
         self.card.prompt_chosen.connect(self.prompt_sent)
         self.card.choose_file_requested.connect(self.file_requested)
+        self.card.pick_requested.connect(self.pick_requested)
         self.chip.chosen.connect(self.model_chosen)
         self._fold.clicked.connect(self.fold_requested)
 

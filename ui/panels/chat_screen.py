@@ -40,10 +40,12 @@ class ChatScreen(QWidget):
 
     Signals:
         file_requested(): a person wants to choose a model file.
+        pick_requested(): a person wants to see the models that were picked for this machine.
         fold_requested(): a person wants the cutaway panel shown or hidden.
     """
 
     file_requested = Signal()
+    pick_requested = Signal()
     fold_requested = Signal()
 
     def __init__(
@@ -78,6 +80,7 @@ class ChatScreen(QWidget):
         self.chat.prompt_sent.connect(self.send)
         self.chat.model_chosen.connect(self.use_model)
         self.chat.file_requested.connect(self.file_requested)
+        self.chat.pick_requested.connect(self.pick_requested)
         self.chat.fold_requested.connect(self.fold_requested)
 
     # ----------------------------------------------------------------------------------------- public
