@@ -69,7 +69,7 @@ class DownloadsScreen(QObject):
         """
         self._tasks.run(
             lambda: self._queue.add(title, files, branch),
-            self._feed.tell,
+            self._on_added,
             lambda words: self._tell(f"download {title}", words),
         )
 
@@ -103,11 +103,13 @@ class DownloadsScreen(QObject):
         queue = self._queue
         if download.state is not DownloadState.CANCELLED:
             queue.cancel(download.download_id, delete_part=True)
+            queue.remove(download.download_id)
             return
         queue.remove(download.download_id)
         for found in queue.find_leftovers():
             if set(found.files) & set(download.files):
                 queue.cancel(found.download_id, delete_part=True)
+                queue.remove(found.download_id)
 
     def _remove(self, download: Download) -> None:
         self._queue.remove(download.download_id)
@@ -120,6 +122,11 @@ class DownloadsScreen(QObject):
         self._panel.set_downloads(list(self._downloads.values()))
         for number, words in enumerate(notices):
             self._tell(f"downloads {number}", words)
+
+    def _on_added(self, download: Download) -> None:
+        """Show what was asked for, also where it was taken off the list before."""
+        self._removed.discard(download.download_id)
+        self._feed.tell(download)
 
     @Slot(object)
     def _on_changed(self, told: list[Download]) -> None:

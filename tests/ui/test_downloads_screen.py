@@ -105,6 +105,7 @@ def test_every_button_reaches_the_queue(made):
         ("cancel", ID, False),
         ("remove", f"{LLAMA}:Q8_0"),
         ("cancel", ID, True),
+        ("remove", ID),
     ]
     assert rows(screen) == []
 
@@ -123,7 +124,7 @@ def test_of_a_cancelled_one_the_leftover_is_deleted(made):
     other = download(STATE.PAUSED, "Q8_0", is_leftover=True, download_id="other")
     screen = made(Queue([kept], [leftover, other]))
     press(screen, Button.DELETE)
-    assert screen.queue.asked == [("remove", ID), ("cancel", "left", True)]
+    assert screen.queue.asked == [("remove", ID), ("cancel", "left", True), ("remove", "left")]
 
 
 def test_what_is_asked_for_is_added_and_shown_at_once(made, qtbot):
@@ -131,6 +132,10 @@ def test_what_is_asked_for_is_added_and_shown_at_once(made, qtbot):
     screen.add("title", row(LLAMA, "Q4_K_M", 4.89).files, "main")
     qtbot.waitUntil(lambda: rows(screen) == [ID])
     assert screen.queue.asked == [("add", "title", "main")]
+    press(screen, Button.DELETE)
+    assert rows(screen) == []
+    screen.add("title", row(LLAMA, "Q4_K_M", 4.89).files, "main")
+    qtbot.waitUntil(lambda: rows(screen) == [ID])
 
 
 def test_what_was_refused_for_want_of_a_token_is_tried_again(made):

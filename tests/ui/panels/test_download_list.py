@@ -91,6 +91,16 @@ def test_the_arrows_go_from_row_to_row(shown, qtbot):
     assert shown.rows[0].hasFocus()
 
 
+def test_esc_leads_back_and_first_out_of_a_question(shown, qtbot):
+    shown.set_downloads([download(STATE.RUNNING)])
+    qtbot.waitUntil(shown.rows[0].isVisible)
+    shown.rows[0].ask_to_end()
+    with qtbot.assertNotEmitted(shown.left):
+        qtbot.keyClick(shown.window().focusWidget(), Qt.Key.Key_Escape)
+    with qtbot.waitSignal(shown.left):
+        qtbot.keyClick(shown.window().focusWidget(), Qt.Key.Key_Escape)
+
+
 def test_wishes_are_passed_on_and_themes_taken(shown, qtbot):
     shown.set_downloads([download(STATE.RUNNING)])
     with qtbot.waitSignal(shown.pressed) as caught:

@@ -95,6 +95,24 @@ def test_ctrl_f_goes_to_the_search_of_the_tab(panel, qtbot):
     assert panel.list.search.hasFocus()
 
 
+def test_tab_goes_through_everything_and_comes_back(shown, qtbot):
+    results, page = shown.hub.results, shown.hub.view.page
+    results.search_for("llama")
+    results.show_page(search_page())
+    shown.hub.set_downloads([download(STATE.RUNNING, "Q8_0")])
+    results.search.setFocus()
+    reached = []
+    for _press in range(40):
+        qtbot.keyClick(shown.window().focusWidget(), Qt.Key.Key_Tab)
+        reached.append(shown.window().focusWidget())
+        if reached[-1] is results.search:
+            break
+    wanted = [results._sort, results._format, results._fits, results.view, shown.hub.strip, page.table]
+    wanted += [page.card_button, page.publishers.button, page.detail.button]
+    assert [type(widget).__name__ for widget in wanted if widget not in reached] == []
+    assert reached[-1] is results.search
+
+
 def test_a_search_from_the_picks_leads_to_the_hub(panel, qtbot):
     panel.show_tab(PICKED)
     with qtbot.waitSignal(panel.hub.search_requested) as caught:

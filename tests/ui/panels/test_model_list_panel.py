@@ -35,6 +35,22 @@ def panel(qtbot):
     return made
 
 
+def test_the_tabs_choose_what_is_searched_and_listed(panel, qtbot):
+    assert panel.tab == HERE
+    with qtbot.waitSignal(panel.tab_chosen) as caught:
+        panel._tabs._buttons[HUB].click()
+    assert caught.args == [HUB]
+    assert panel._hub.results.isVisible()
+    panel.go_to_search()
+    assert panel._hub.results.search.hasFocus()
+    with qtbot.assertNotEmitted(panel.tab_chosen):
+        panel.show_tab(PICKED)
+    assert panel._hub.picks.isVisible()
+    panel.show_tab(HERE)
+    panel.go_to_search()
+    assert panel.search.hasFocus()
+
+
 def view(panel):
     return panel.findChild(QListView, "models_here")
 
