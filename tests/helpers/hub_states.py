@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def hub_published(_folder: Path) -> Iterator[ShownPanel]:
     panel.window.hub.set_here({"Q5_K_M": "key"}, frozenset({hub_values.LLAMA}))
     publishers = panel.window.hub.view.page.publishers
     publishers.button.setChecked(True)
-    publishers.set_publishers(hub_values.publishers(), hub_values_now())
+    publishers.set_publishers(hub_values.publishers(), datetime.datetime.now(datetime.UTC))
     yield panel
 
 
@@ -207,13 +208,6 @@ def hub_large_screen(_folder: Path) -> Iterator[ShownPanel]:
     )
     panel.window.hub.set_downloads([running])
     yield panel
-
-
-def hub_values_now():
-    """Return the moment that ages are counted from."""
-    import datetime
-
-    return datetime.datetime.now(datetime.UTC)
 
 
 STATES: tuple[State, ...] = (

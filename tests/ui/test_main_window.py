@@ -213,8 +213,7 @@ def test_the_models_screen_chooses_the_model_in_use_and_forgets_others(open_wind
 
 def test_the_first_card_leads_to_the_models_picked_for_this_machine(no_model):
     no_model.chat.card.pick_requested.emit()
-    assert shown_page(no_model) is no_model.window.models.page
-    assert no_model.window.models.panel.list.tab == "picked"
+    assert (shown_page(no_model), no_model.window.models.panel.list.tab) == (no_model.window.models.page, "picked")
 
 
 # ------------------------------------------------------------------------------------------ settings

@@ -67,6 +67,11 @@ def test_without_a_keyring_a_token_lasts_as_long_as_the_program(find):
     assert (store.get(HUB), store.place(HUB)) == (None, TokenPlace.NONE)
 
 
+def test_whether_there_is_a_keyring_is_known_before_a_token_is_given():
+    assert TokenStore(Memory).has_keyring()
+    assert not TokenStore(lambda: None).has_keyring()
+
+
 def test_a_forgotten_token_is_gone_from_the_keyring_too():
     ring = Memory()
     store = TokenStore(lambda: ring)

@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QListView, QPushButton
 
 from tests.helpers.model_entries import entry, ladder, ladder_fits
-from ui.panels.hub_panel import HubPanel
-from ui.panels.model_list_panel import ModelListPanel
+from ui.panels.hub_panel import HUB, PICKED, HubPanel
+from ui.panels.model_list_panel import HERE, ModelListPanel
 from ui.theme import load_theme
 
 NAME = "Llama-3.1-8B-Instruct"
