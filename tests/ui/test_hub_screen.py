@@ -280,8 +280,9 @@ def test_a_refused_download_goes_on_once_there_is_a_token(screen, context, qtbot
     page.detail.button.click()
     until(qtbot, is_state(screen, DownloadState.FAILED, "Q8_0"))
     assert download_of(screen, "Q8_0").action == "token"
+    until(qtbot, lambda: page.detail.download.main.text() == "Give a token…")  # the row follows four times a second
     page.detail.download.main.click()
-    assert page.token.isVisible()
+    until(qtbot, page.token.isVisible)
     page.token.field.setText(TOKEN)
     page.token.again.click()
     until(qtbot, is_state(screen, DownloadState.DONE, "Q8_0"))
