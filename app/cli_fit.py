@@ -18,6 +18,7 @@ from app.errors import AppError, Words, one_line
 from app.i18n import _
 from app.models.byte_source import HeaderError
 from app.models.entry import ModelEntry
+from app.models.fit_records import rest_bytes
 from app.models.fit_types import Fit, Measured, MemoryEstimate, Verdict
 from app.models.fit_words import fit_sentence, owner_rows
 from app.models.model_name import model_name
@@ -129,14 +130,15 @@ def _measured(measured: Measured) -> JsonObject:
     split = measured.split
     compute = split.compute_bytes + split.output_bytes + split.draft_bytes
     owned = split.weights_bytes + split.kv_reserved_bytes + compute
-    total = measured.process_bytes or owned + measured.floor_bytes
+    rest = rest_bytes(measured)
+    rest = measured.floor_bytes if rest is None else rest
     return {
         "weights_bytes": split.weights_bytes,
         "kv_reserved_bytes": split.kv_reserved_bytes,
         "kv_used_bytes": 0,
         "compute_bytes": compute,
-        "rest_bytes": max(0, total - owned),
-        "total_bytes": total,
+        "rest_bytes": rest,
+        "total_bytes": measured.process_bytes or owned + rest,
     }
 
 

@@ -17,19 +17,18 @@ from app.context import AppContext
 from app.downloads.types import Download, DownloadState
 from app.errors import AppError, Words, one_line
 from app.hub.hub_errors import age_words, stale_words
-from app.hub.recommend import recommend
+from app.hub.recommend import Recommendation, recommend
 from app.hub.types import QuantizationRow, RepoDetail, RepoReference, RepoSummary, SearchQuery
 from app.i18n import _
 from app.models.advisor import FitAdvisor
 from app.models.fit_types import Fit
 from app.models.fit_words import fit_sentence, fit_short
 from app.models.quantization import meaning
-from app.units import NBSP, bytes_of_text, bytes_text, count_text, number_text, percent_text, seconds_text
+from app.units import NBSP, bytes_of_text, bytes_text, count_short, count_text, number_text, percent_text, seconds_text
 
 FAILED, INTERRUPTED = 1, 130
 
 _LOOK_UP_S = 0.2
-_UNIT_NAMES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _OVER = (DownloadState.DONE, DownloadState.FAILED, DownloadState.CANCELLED)
 
 
@@ -67,8 +66,7 @@ def run_show(flags: argparse.Namespace, terminal: Terminal) -> int:
         else:
             keys = (_row_of(detail, reference.quantization).key,) if reference.quantization else None
             detail = context.network.hub.read_headers(detail, lambda _row: None, keys=keys)
-        fits = row_fits(context.advisor, detail.rows)
-        advice = recommend([(row, fits[row.key]) for row in detail.rows if row.key in fits])
+        fits, advice = _advised(context.advisor, detail.rows)
         if flags.json:
             rows = [row_json(row, fits.get(row.key), is_recommended=row.key == advice.key) for row in detail.rows]
             terminal.json(summary_json(detail.summary) | {"revision": detail.revision, "quantizations": rows})
@@ -112,9 +110,10 @@ def run_download(flags: argparse.Namespace, terminal: Terminal) -> int:
     return DONE
 
 
-def row_fits(advisor: FitAdvisor, rows: Sequence[QuantizationRow]) -> dict[str, Fit]:
-    """Return whether each quantization would fit here, by key; those of unknown shape are left out."""
-    return {row.key: advisor.fit_shape(row.shape) for row in rows if row.shape is not None and not row.is_broken}
+def _advised(advisor: FitAdvisor, rows: Sequence[QuantizationRow]) -> tuple[dict[str, Fit], Recommendation]:
+    """Return whether each quantization would fit here, by key, without those of unknown shape; and which is best."""
+    fits = {row.key: advisor.fit_shape(row.shape) for row in rows if row.shape is not None and not row.is_broken}
+    return fits, recommend([(row, fits[row.key]) for row in rows if row.key in fits])
 
 
 def summary_json(summary: RepoSummary) -> JsonObject:
@@ -207,8 +206,7 @@ def _chosen_row(context: AppContext, reference: RepoReference, detail: RepoDetai
     if len(detail.rows) == 1:
         return detail.rows[0]
     detail = context.network.hub.read_headers(detail, lambda _row: None)
-    fits = row_fits(context.advisor, detail.rows)
-    advice = recommend([(row, fits[row.key]) for row in detail.rows if row.key in fits])
+    advice = _advised(context.advisor, detail.rows)[1]
     if not advice.key:
         message = _("None of the quantizations is known to fit here: {keys}.")
         keys = ", ".join(row.key for row in detail.rows) or "-"
@@ -276,10 +274,7 @@ def _head(detail: RepoDetail) -> str:
 
 
 def _short_count(count: int) -> str:
-    for size, name in _UNIT_NAMES:
-        if count >= size:
-            return f"{number_text(count / size)} {name}"
-    return count_text(count)
+    return count_text(count) if count < 1000 else count_short(count)
 
 
 def _safe(text: str) -> str:

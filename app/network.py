@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 OnDownload = Callable[["Download"], None]
 
 
-def hub_cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder that every program with a hub library shares, as huggingface_hub finds it."""
-    for name, parts in (("HF_HUB_CACHE", ()), ("HUGGINGFACE_HUB_CACHE", ()), ("HF_HOME", ("hub",))):
-        if environment.get(name):
-            return Path(environment[name]).expanduser().joinpath(*parts)
-    base = environment.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")  # noqa: PTH118 - a tilde is no path yet
-    return Path(base).expanduser() / "huggingface" / "hub"
-
-
 class Network:
     """The hub, the downloads and what they need. Any thread may ask for them; close it at the end.
 
@@ -78,8 +69,9 @@ class Network:
         with self._lock:
             if self._downloads is None:
                 from app.downloads.queue import DownloadQueue
+                from app.models.sources import hub_cache_folder
 
-                cache = hub_cache_folder(self._environment)
+                cache = hub_cache_folder(self._environment, Path.home())  # where the library's scan looks, too
                 self._downloads = DownloadQueue(self._paths.data, cache, self.clients, self._on_change)
             return self._downloads
 

@@ -16,6 +16,8 @@ NBSP = "\u00a0"
 _BYTES_PER_KIB = 1024.0
 _BYTE_UNITS = ("KiB", "MiB", "GiB", "TiB")
 _SIGNIFICANT_DIGITS = 3
+_COUNT_UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+_NEARLY_ONE = 0.9995  # rounds to one with three digits
 _SECONDS_PER_MINUTE = 60
 _SECONDS_PER_HOUR = 3600
 
@@ -83,6 +85,14 @@ def percent_text(fraction: float | None, signed: bool = False) -> str:
     percent = round(fraction * 100, 1) + 0.0  # + 0.0 turns a negative zero into zero
     sign = "+" if signed and percent > 0 else ""
     return f"{sign}{percent:,.1f}{NBSP}%".replace("-", "\u2212")
+
+
+def count_short(count: float) -> str:
+    """Return a large number in short: "8.03 B", "135 M"; "" for 0."""
+    for size, unit in _COUNT_UNITS:
+        if count >= size * _NEARLY_ONE:  # 999,885,952 is "1.00 B", not "1,000 M"
+            return f"{number_text(count / size)}{NBSP}{unit}"
+    return number_text(count) if count else ""
 
 
 def number_text(value: float | None) -> str:

@@ -158,11 +158,6 @@ class MainWindow(QMainWindow):
         self._screens.setCurrentWidget(page)
         (self.chats.chat.composer.prompt if page is self.chats else page).setFocus()
 
-    def refresh_models(self) -> None:
-        """Show what is in the library now."""
-        self.models.refresh()
-        self.chats.refresh_models()
-
     def open_files(self, files: list[str]) -> None:
         """Add model files and folders to the library where they lie, and use the last model among them."""
         self.models.add([Path(file) for file in files], use=True)
@@ -180,7 +175,7 @@ class MainWindow(QMainWindow):
             self.tell(text, Words(text))
         if entry is not None:
             self.chats.status.load(entry)
-        self.refresh_models()
+        self.chats.refresh_models()
         self.models.scan()
         self.plots = WindowPlots(self._context, self._bridge, self._theme_switch.theme, self)
         self.plots.panel.live_text_changed.connect(self.chats.chat.set_panel_line)

@@ -99,7 +99,7 @@ def default_sources(
     sources = [
         Source("starter", install_folder / "models", _("Cutaway")),
         Source("folder", data_folder / "models", _("Cutaway's models folder")),
-        Source("huggingface", _hub_folder(places), "Hugging Face", "huggingface"),
+        Source("huggingface", hub_cache_folder(environment, home), "Hugging Face", "huggingface"),
         *(Source("lm_studio", folder, "LM Studio", "publishers") for folder in _lm_studio_folders(places)),
         *(Source("ollama", folder, "Ollama", "ollama") for folder in _ollama_folders(places)),
         *(Source("jan", folder, "Jan", "jan") for folder in _jan_folders(places)),
@@ -162,8 +162,9 @@ class _Places:
         return self.named("XDG_CACHE_HOME") or self.home / ".cache"
 
 
-def _hub_folder(places: _Places) -> Path:
-    """Return the hub's cache, which is in ~/.cache on every system."""
+def hub_cache_folder(environment: Mapping[str, str], home: Path) -> Path:
+    """Return the cache that every program with a hub library shares; it is in ~/.cache on every system."""
+    places = _Places(environment, home, sys.platform)
     named = places.named("HF_HUB_CACHE") or places.named("HUGGINGFACE_HUB_CACHE")
     if named:
         return named

@@ -1,33 +1,12 @@
-"""What speaks with the network is made when it is asked for, and where files go is where every hub library looks."""
+"""What speaks with the network is made when it is asked for, and no earlier."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
-
-import pytest
 
 from app.context import build_context
-from app.network import hub_cache_folder
 from tests.helpers.command_line import ROOT
-
-
-@pytest.mark.parametrize(
-    ("environment", "folder"),
-    [
-        ({"HF_HUB_CACHE": "/h/cache", "HF_HOME": "/h"}, "/h/cache"),
-        ({"HUGGINGFACE_HUB_CACHE": "/h/old"}, "/h/old"),
-        ({"HF_HOME": "/h"}, "/h/hub"),
-        ({"XDG_CACHE_HOME": "/x"}, "/x/huggingface/hub"),
-    ],
-)
-def test_the_folder_is_the_hub_library_s_own(environment, folder):
-    assert hub_cache_folder(environment) == Path(folder)
-
-
-def test_without_a_wish_it_lies_in_the_person_s_home():
-    assert hub_cache_folder({}) == Path.home() / ".cache" / "huggingface" / "hub"
 
 
 def test_nothing_of_the_network_is_loaded_by_a_context():

@@ -111,3 +111,14 @@ def test_what_is_not_known_is_said_in_words():
 def test_no_number_can_be_broken_from_its_unit():
     for text in (units.bytes_text(5e6), units.rate_text(3), units.seconds_text(125), units.percent_text(0.5)):
         assert " " not in text
+
+
+def test_large_numbers_are_short():
+    assert [units.count_short(count) for count in (8_030_000_000, 134_515_008, 1500, 12, 0)] == [
+        f"8.03{units.NBSP}B",
+        f"135{units.NBSP}M",
+        f"1.50{units.NBSP}k",
+        "12.0",
+        "",
+    ]
+    assert units.count_short(999_885_952) == f"1.00{units.NBSP}B"

@@ -19,11 +19,10 @@ from app.models.fit_types import Fit, Machine
 from app.models.fit_words import context_text
 from app.models.model_name import without_format
 from app.models.quantization import QuantizationMeaning, meaning
-from app.units import NBSP, bytes_text, count_text
+from app.units import NBSP, bytes_text, count_short, count_text
 from ui.models.hub_choice import projector_of
 from ui.models.model_banner import deciding_device, machine_sentence
 from ui.models.model_choice import PLAIN_KV
-from ui.models.model_words import count_short
 
 _SEPARATOR = " · "
 _DAY_S = 86_400

@@ -12,11 +12,9 @@ from app.models.entry import ModelEntry
 from app.models.fit_types import Fit, Verdict
 from app.models.fit_words import context_text
 from app.models.quantization import QuantizationMeaning, meaning
-from app.units import NBSP, count_text, number_text
+from app.units import count_short, count_text
 from ui.models.model_choice import PLAIN_KV, NamedModel, one_line, recommended
 
-_COUNT_UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
-_NEARLY_ONE = 0.9995  # rounds to one with three digits
 _DIGEST_CHARACTERS = 12
 
 # The contexts offered, up to what the model was trained for.
@@ -43,14 +41,6 @@ def keeper_text(entry: ModelEntry) -> str:
     """Return the program that keeps an entry's files; "" when they are this program's or the person's to delete."""
     keepers = {"huggingface": "Hugging Face", "lm_studio": "LM Studio", "ollama": "Ollama", "jan": "Jan"}
     return {**keepers, "gpt4all": "GPT4All"}.get(entry.origin, "")
-
-
-def count_short(count: float) -> str:
-    """Return a large number in short: "8.03 B", "135 M"; "" for 0."""
-    for size, unit in _COUNT_UNITS:
-        if count >= size * _NEARLY_ONE:  # 999,885,952 is "1.00 B", not "1,000 M"
-            return f"{number_text(count / size)}{NBSP}{unit}"
-    return number_text(count) if count else ""
 
 
 def quantization_text(entry: ModelEntry) -> str:

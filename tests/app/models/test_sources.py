@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.models.source_search import Search
-from app.models.sources import LAYOUTS, Source, added_source, default_sources, find_candidates
+from app.models.sources import LAYOUTS, Source, added_source, default_sources, find_candidates, hub_cache_folder
 from tests.helpers.model_folders import model_bytes, write
 
 
@@ -142,3 +142,20 @@ def test_an_added_folder_must_be_there_and_is_looked_through(tmp_path: Path) -> 
 
     assert (source.origin, source.must_exist) == ("added", True)
     assert [found.path for found in find_candidates(Search(tmp_path, source.origin), source.layout)] == [path]
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        ({"HF_HUB_CACHE": "/h/cache", "HF_HOME": "/h"}, "/h/cache"),
+        ({"HUGGINGFACE_HUB_CACHE": "/h/old"}, "/h/old"),
+        ({"HF_HOME": "/h"}, "/h/hub"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/huggingface/hub"),
+    ],
+)
+def test_the_folder_is_the_hub_library_s_own(environment, folder):
+    assert hub_cache_folder(environment, Path.home()) == Path(folder)
+
+
+def test_without_a_wish_it_lies_in_the_person_s_home():
+    assert hub_cache_folder({}, Path.home()) == Path.home() / ".cache" / "huggingface" / "hub"

@@ -13,7 +13,6 @@ from tests.helpers.model_entries import DIGEST, entry, fit, ladder, ladder_fits
 from ui.models.model_choice import by_name
 from ui.models.model_words import (
     context_choices,
-    count_short,
     digest_text,
     entry_meaning,
     facts_text,
@@ -23,16 +22,6 @@ from ui.models.model_words import (
     quantization_text,
     second_line,
 )
-
-
-def test_large_numbers_are_short():
-    assert [count_short(count) for count in (8_030_000_000, 134_515_008, 1500, 12, 0)] == [
-        f"8.03{NBSP}B",
-        f"135{NBSP}M",
-        f"1.50{NBSP}k",
-        "12.0",
-        "",
-    ]
 
 
 def test_the_facts_are_those_of_every_quantization():
