@@ -10,38 +10,38 @@ PROTOCOL_VERSION. A reader ignores fields it does not know, so an older reader s
 
 from __future__ import annotations
 
-import enum
-from typing import NewType
-
 import msgspec
+
+from backends.protocol_values import (
+    BlockMap,
+    BlockOwner,
+    Capabilities,
+    LifeCycle,
+    LoadParams,
+    MemorySplit,
+    Piece,
+    RequestFigures,
+    RequestId,
+    SamplingParams,
+    StepStats,
+    StopReason,
+    TokenChance,
+    TokenChances,
+)
+
+__all__ = [
+    "MAX_MESSAGE_BYTES", "PROTOCOL_VERSION", "Abort", "BlockDescribed", "BlockMap", "BlockOwner", "Capabilities",
+    "Command", "CountTokens", "DescribeBlock", "EngineFailed", "Event", "Generate", "Hello", "LifeCycle", "LoadModel",
+    "LoadParams", "LogRecorded", "MemoryRead", "MemorySplit", "ModelLoaded", "Piece", "PlainPart", "ProbeMemory",
+    "Progress", "Prompt", "Quantize", "RenderedPrompt", "RequestFigures", "RequestFinished", "RequestId",
+    "SamplingParams", "Score", "ScoreDone", "Shutdown", "StepDone", "StepStats", "StopReason", "TemplatePart", "Text",
+    "TokenChance", "TokenChances", "TokenIds", "TokenPart", "TokensCounted", "UnloadModel",
+]  # fmt: skip
 
 PROTOCOL_VERSION = 1
 
 # One message. A 128k-token prompt is under 1 MB; the largest honest one is a window of per-token results (Score).
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-
-RequestId = NewType("RequestId", int)
-
-
-class LifeCycle(enum.Enum):
-    """Where an engine stands. The only such enum in the program."""
-
-    STARTING = "starting"  # the process was started and has not said Hello
-    LOADING = "loading"  # a model is being read
-    READY = "ready"  # a model is loaded and nothing is asked of it
-    BUSY = "busy"  # at least one request is unfinished
-    STOPPING = "stopping"  # the process was asked to end
-    DEAD = "dead"  # the process is gone
-
-
-class StopReason(enum.Enum):
-    """Why a request ended."""
-
-    END_OF_TEXT = "end_of_text"  # the model ended its turn
-    STOP_STRING = "stop_string"  # one of the requested stop strings appeared
-    MAX_TOKENS = "max_tokens"  # the requested number of tokens was reached
-    CONTEXT_FULL = "context_full"  # no room is left in the context
-    ABORTED = "aborted"  # the person pressed Stop
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -91,39 +91,6 @@ class TokenIds(_Message, frozen=True):
 Prompt = RenderedPrompt | Text | TokenIds
 
 
-# ----------------------------------------------------------------------------------------------- params
-
-
-class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How the next token is chosen. Temperature 0 is greedy. Defaults follow llama.cpp's own."""
-
-    temperature: float = 0.8
-    top_k: int = 40  # 0 keeps all
-    top_p: float = 0.95  # 1 keeps all
-    min_p: float = 0.05  # 0 keeps all
-    repeat_penalty: float = 1.0  # 1 is off
-    repeat_last_tokens: int = 64
-    seed: int | None = None  # None draws a fresh one, reported in RequestFinished
-    max_tokens: int | None = None  # None: until the context is full
-    stop: tuple[str, ...] = ()
-
-
-class LoadParams(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How a model is loaded."""
-
-    context_tokens: int = 0  # 0: the engine's choice, reported in ModelLoaded
-    kv_type: str = "f16"
-    threads: int = 0  # 0: the physical cores this process may use
-    batch_tokens: int = 2048
-    micro_batch_tokens: int = 512
-    gpu_layers: int = 0
-    device: str = ""  # "" lets the engine choose
-    kv_mode: str = "chat"  # "chat": unified cells; "streams": one stream a sequence
-    max_sequences: int = 1
-    draft_model_path: str = ""
-    allow_long_context: bool = False  # more context than the model was trained for, where it is asked for
-
-
 # --------------------------------------------------------------------------------------------- commands
 
 
@@ -145,6 +112,7 @@ class Generate(_Message, frozen=True, kw_only=True):
     prompt: Prompt
     params: SamplingParams = SamplingParams()
     parent_token_ids: tuple[int, ...] = ()
+    priority: int = 0  # higher is served first; the chat in front has more than what runs unattended
 
 
 class Abort(_Message, frozen=True):
@@ -189,6 +157,13 @@ class ProbeMemory(_Message, frozen=True, kw_only=True):
     params: LoadParams = LoadParams()
 
 
+class DescribeBlock(_Message, frozen=True):
+    """Say what lies in a KV block of the last BlockMap; answered by BlockDescribed."""
+
+    request_id: RequestId
+    block: int
+
+
 class UnloadModel(_Message, frozen=True):
     """Give the model's memory back and wait for another LoadModel."""
 
@@ -197,34 +172,12 @@ class Shutdown(_Message, frozen=True):
     """End the process after the step in progress."""
 
 
-Command = LoadModel | Generate | Abort | CountTokens | Score | Quantize | ProbeMemory | UnloadModel | Shutdown
+Command = (
+    LoadModel | Generate | Abort | CountTokens | Score | Quantize | ProbeMemory | DescribeBlock | UnloadModel | Shutdown
+)
 
 
 # ----------------------------------------------------------------------------------------------- events
-
-
-class MemorySplit(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A loaded model's memory by owner, in bytes. KV used is in StepStats, since it moves."""
-
-    weights_bytes: int = 0
-    kv_reserved_bytes: int = 0
-    compute_bytes: int = 0
-    output_bytes: int = 0
-    draft_bytes: int = 0
-    tables_bytes: int = 0  # vocabulary, graph and the like, as a probe measured them; 0 after a load: part of the rest
-    device: str = "CPU"  # where the weights' buffers really lie, as the engine says
-
-
-class Capabilities(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What a loaded engine can do; ask before use."""
-
-    can_roll_back: bool = False  # the end of a sequence can be cut off and rewritten
-    can_share_prefix: bool = False
-    can_score: bool = False
-    can_quantize: bool = False
-    can_probe_memory: bool = False
-    kv_types: tuple[str, ...] = ()
-    drafters: tuple[str, ...] = ()
 
 
 class Hello(_Message, frozen=True):
@@ -260,31 +213,11 @@ class ModelLoaded(_Message, frozen=True, kw_only=True):
     memory: MemorySplit = MemorySplit()
     capabilities: Capabilities = Capabilities()
     notices: tuple[str, ...] = ()  # codes of app/errors.py: fallbacks a person must be told of
-
-
-class Piece(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one step added to one request: whole characters only, and every id, in order."""
-
-    request_id: RequestId
-    text: str
-    token_ids: tuple[int, ...]
-    drafted_tokens: int = 0  # how many of the ids were proposed by a draft
-
-
-class StepStats(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The figures of one step; times are of the worker's monotonic clock, in seconds."""
-
-    step: int
-    ended_s: float
-    duration_s: float
-    prefill_tokens: int = 0
-    decode_tokens: int = 0
-    running: int = 0
-    waiting: int = 0
-    kv_used_tokens: int = 0
-    kv_used_bytes: int = 0
-    draft_proposed: int = 0
-    draft_accepted: int = 0
+    attention_path: str = ""  # "paged": KV in blocks; "plain": one cache a sequence; "": the engine has one way only
+    attention_kernel: str = ""  # what computes attention, such as "sdpa"
+    path_note: str = ""  # why the path is plain, for the log and for the words on the screen
+    block_tokens: int = 0  # of a KV block; 0 where the engine has none
+    blocks: int = 0  # how many there are
 
 
 class StepDone(_Message, frozen=True):
@@ -292,32 +225,7 @@ class StepDone(_Message, frozen=True):
 
     stats: StepStats
     pieces: tuple[Piece, ...] = ()
-
-
-class RequestFigures(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What an answer took. Reading and writing are timed apart and never mixed."""
-
-    prompt_tokens: int = 0
-    reused_tokens: int = 0
-    reuse_note: str = ""  # a code: why less than everything was reused
-    new_tokens: int = 0
-    ttft_s: float = 0.0
-    prefill_s: float = 0.0
-    decode_s: float = 0.0
-    draft_proposed: int = 0
-    draft_accepted: int = 0
-    seed: int = 0
-
-    @property
-    def prefill_tokens_per_s(self) -> float:
-        """Prompt tokens read (not reused) per second of reading."""
-        read = self.prompt_tokens - self.reused_tokens
-        return read / self.prefill_s if self.prefill_s > 0 and read > 0 else 0.0
-
-    @property
-    def decode_tokens_per_s(self) -> float:
-        """Tokens written after the first, per second of writing (the first one belongs to reading)."""
-        return (self.new_tokens - 1) / self.decode_s if self.decode_s > 0 and self.new_tokens > 1 else 0.0
+    block_map: BlockMap | None = None  # with some steps only: a few times a second, and when a request ends
 
 
 class RequestFinished(_Message, frozen=True):
@@ -342,6 +250,16 @@ class ScoreDone(_Message, frozen=True, kw_only=True):
     logprobs: bytes = b""  # float32 [T]
     top_ids: bytes = b""  # int32 [T, top]
     top_logprobs: bytes = b""  # float32 [T, top]
+
+
+class BlockDescribed(_Message, frozen=True, kw_only=True):
+    """The answer to DescribeBlock: the text of the tokens that lie there; empty for a block that holds none."""
+
+    request_id: RequestId
+    block: int
+    token_ids: tuple[int, ...] = ()
+    text: str = ""
+    users: int = 0  # sequences whose block table names it
 
 
 class Progress(_Message, frozen=True, kw_only=True):
@@ -390,6 +308,7 @@ Event = (
     | RequestFinished
     | TokensCounted
     | ScoreDone
+    | BlockDescribed
     | Progress
     | MemoryRead
     | LogRecorded

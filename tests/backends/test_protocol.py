@@ -27,6 +27,7 @@ EXAMPLES: list[protocol.Command | protocol.Event] = [
         request_id=protocol.RequestId(10), source_path="a", target_path="b", quantization="Q4_K_M", dry_run=True
     ),
     protocol.ProbeMemory(request_id=protocol.RequestId(11), model_path="a"),
+    protocol.DescribeBlock(protocol.RequestId(12), 5),
     protocol.UnloadModel(),
     protocol.Shutdown(),
     protocol.Hello(1, "0.3.36", 123, "llama_cpp"),
@@ -40,13 +41,23 @@ EXAMPLES: list[protocol.Command | protocol.Event] = [
     ),
     protocol.StepDone(
         protocol.StepStats(step=1, ended_s=2.5, duration_s=0.1, decode_tokens=1),
-        (protocol.Piece(protocol.RequestId(7), "hé", (3, 4), 1),),
+        (
+            protocol.Piece(
+                protocol.RequestId(7),
+                "hé",
+                (3, 4),
+                1,
+                (protocol.TokenChances(protocol.TokenChance(3, "h", -0.5), (protocol.TokenChance(9, "H", -0.4),)),),
+            ),
+        ),
+        protocol.BlockMap(16, b"\0\1\2", (protocol.BlockOwner(protocol.RequestId(7), (2,), 9),)),
     ),
     protocol.RequestFinished(
         protocol.RequestId(7), protocol.StopReason.STOP_STRING, protocol.RequestFigures(new_tokens=3, ttft_s=0.5)
     ),
     protocol.TokensCounted(protocol.RequestId(8), 12),
     protocol.ScoreDone(request_id=protocol.RequestId(9), logprobs=b"\0\1", top_ids=b"\2"),
+    protocol.BlockDescribed(request_id=protocol.RequestId(12), block=5, token_ids=(1,), text="a", users=2),
     protocol.Progress(phase="load", done=0.5, total=1.0, memory=protocol.MemorySplit(weights_bytes=3)),
     protocol.MemoryRead(read_s=1.0, anonymous_bytes=5, state=protocol.LifeCycle.BUSY),
     protocol.LogRecorded("warning", "words"),
@@ -94,15 +105,3 @@ def test_random_changes_of_a_byte_decode_or_are_refused_and_nothing_else() -> No
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
         assert isinstance(decoded, typing.get_args(union_of(message)))
-
-
-def test_figures_never_mix_reading_into_writing() -> None:
-    # 100 of 120 prompt tokens were read in 2 s, then 11 tokens came in 1 s: the first of them belongs to the reading.
-    figures = protocol.RequestFigures(prompt_tokens=120, reused_tokens=20, new_tokens=11, prefill_s=2.0, decode_s=1.0)
-    assert figures.prefill_tokens_per_s == 50.0
-    assert figures.decode_tokens_per_s == 10.0
-
-
-def test_figures_of_nothing_are_zero_and_never_nan() -> None:
-    figures = protocol.RequestFigures()
-    assert (figures.prefill_tokens_per_s, figures.decode_tokens_per_s) == (0.0, 0.0)
