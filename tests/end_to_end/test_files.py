@@ -75,7 +75,7 @@ def test_a_file_that_is_no_model_is_refused_in_one_line(own_home, tmp_path):
         worker = program.worker()
         for name, make in MAKERS.items():
             make(tmp_path / name)
-            program.ask("load", str(tmp_path / name), limit_s=stretched(5.0))
+            program.ask("load", str(tmp_path / name), limit_s=5.0)
             told = program.wait_notice(name)["notices"]
             assert "\n" not in next(notice for notice in told if name in notice), name
         assert (program.state()["life_cycle"], program.worker().pid) == ("ready", worker.pid)

@@ -49,6 +49,17 @@ def locked(own_home: Path) -> Iterator[Callable[[], None]]:
     set_modes(0o600, 0o700)
 
 
+def see_it_answer(program: DrivenProgram) -> None:
+    """Send a prompt and see the answer begin; without settings it may go on for thousands of tokens: it is stopped."""
+    program.wait_ready()
+    program.ask("send", SHORT_ANSWER)
+    program.wait(
+        lambda s: s["messages"] and s["messages"][-1]["role"] == "assistant" and s["messages"][-1]["text"], "text"
+    )
+    program.ask("stop")
+    program.wait_answered()
+
+
 def ask_and_see(program: DrivenProgram, limit_s: float = 30.0) -> str:
     """Send a prompt and return the answer, which must not be empty."""
     program.wait_ready()
@@ -62,9 +73,11 @@ def ask_and_see(program: DrivenProgram, limit_s: float = 30.0) -> str:
 def test_a_folder_that_was_never_writable_is_told_and_an_answer_comes(own_home, locked, prefix):
     locked()
     with DrivenProgram(own_home, prefix=prefix) as program:
-        state = program.wait(lambda s: s["notices"], "a notice")
-        assert any(f"The folder {own_home}/" in notice and "cannot be used" in notice for notice in state["notices"])
-        ask_and_see(program)
+        program.wait(
+            lambda s: any(f"The folder {own_home}/" in text and "cannot be used" in text for text in s["notices"]),
+            "the folder is told of",
+        )
+        see_it_answer(program)
         assert program.quit() == 0
     assert list(own_home.iterdir()) == []
 
@@ -77,8 +90,7 @@ def test_chats_in_a_folder_that_became_read_only_are_shown_and_an_answer_comes(o
     locked()
     before = sorted((path, path.stat().st_mtime_ns) for path in own_home.rglob("*"))
     with DrivenProgram(own_home, prefix=prefix) as program:
-        state = program.wait(lambda s: s["notices"], "a notice")
-        assert any("can be read but not" in notice for notice in state["notices"])
+        program.wait_notice("can be read but not")
         program.ask("open")
         assert program.state()["messages"][-1]["text"] == earlier
         ask_and_see(program)
@@ -126,7 +138,6 @@ def test_a_disk_that_is_full_at_the_start_is_told_and_an_answer_comes(own_home):
     with small_disk(own_home, 1_024):
         fill(own_home)
         with DrivenProgram(own_home) as program:
-            state = program.wait(lambda s: s["notices"], "a notice")
-            assert any("cannot be used: No space left on device" in notice for notice in state["notices"])
-            ask_and_see(program)
+            program.wait_notice("cannot be used: No space left on device")
+            see_it_answer(program)
             assert program.quit() == 0

@@ -122,7 +122,7 @@ def test_mutated_models_opened_in_the_window_leave_it_alive(own_home, starter_mo
         program.wait_ready()
         for seed in range(NUM_IN_WINDOW):
             copy.mutate(seed)
-            program.ask("load", str(copy.path), limit_s=stretched(LIMIT_S))
+            program.ask("load", str(copy.path), limit_s=LIMIT_S)
             program.wait(
                 lambda s: s["life_cycle"] in ("ready", "dead") and (s["life_cycle"] == "ready" or s["notices"]),
                 f"seed {seed} loads or is told of",
@@ -130,7 +130,10 @@ def test_mutated_models_opened_in_the_window_leave_it_alive(own_home, starter_mo
             )
             program.ask("load", str(starter_model))
             program.wait_ready()
-            assert not any(str(copy.path) in _maps(worker.pid) for worker in program.workers())
+            wait_for(
+                lambda: not any(str(copy.path) in _maps(worker.pid) for worker in program.workers()),
+                f"seed {seed}: its worker is gone",
+            )
         assert program.quit() == 0
 
 

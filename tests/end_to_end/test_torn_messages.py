@@ -63,5 +63,5 @@ def test_an_engine_of_another_version_is_told_and_ended(own_home, tmp_path):
     with DrivenProgram(own_home, worker=stand_in(tmp_path, "speaks another protocol")) as program:
         state = program.wait(lambda s: s["life_cycle"] == "dead" and s["notices"], "it is told", stretched(5.0))
         assert "The program and its engine are of different versions" in state["notices"][0]
-        assert program.workers() == []
+        wait_for(lambda: not program.workers(), "the worker is gone")
         assert program.quit() == 0

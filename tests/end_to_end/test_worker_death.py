@@ -94,9 +94,8 @@ class Drill:
         assert state["notices"] == []
         self.program.ask("stop")
         self.program.wait_answered()
-        assert is_gone(dead)
-        assert zombies(self.program) == []
-        assert len(self.program.workers()) == 1
+        wait_for(lambda: is_gone(dead) and not zombies(self.program), "the dead one is gone and was waited for")
+        wait_for(lambda: len(self.program.workers()) == 1, "there is one worker")
         assert self.program.worker().pid != dead.pid
 
 

@@ -107,7 +107,7 @@ class DrivenProgram:
 
     def __enter__(self) -> DrivenProgram:
         try:
-            self.ask("state", limit_s=stretched(START_S))
+            self.ask("state", limit_s=START_S)
         except AssertionError:
             self.__exit__()
             raise
@@ -137,7 +137,7 @@ class DrivenProgram:
             self.process.stdin.flush()
         except BrokenPipeError:
             raise AssertionError(self._story("the program is gone")) from None
-        return dict(json.loads(self._line(limit_s, command[0])))
+        return dict(json.loads(self._line(stretched(limit_s), command[0])))
 
     def state(self) -> State:
         """Return what a person sees now."""
