@@ -6,11 +6,15 @@ PYTEST := QT_QPA_PLATFORM=offscreen $(BIN)/pytest
 # What the program is asked on its command line, such as ARGS="chat --prompt Hello".
 ARGS ?=
 
-.PHONY: run test test-full check types lint architecture screenshots bench translations package-linux \
+.PHONY: run torch test test-full check types lint architecture screenshots bench translations package-linux \
     package-test clean prepare-run prepare-test
 
 run: prepare-run
 	$(BIN)/python -m app $(ARGS)
+
+# The second engine beside llama.cpp: some hundred megabytes without a GPU, gigabytes with one.
+torch: prepare-run
+	@$(PYTHON) packaging/bootstrap.py torch
 
 test: prepare-test
 	$(PYTEST) -m "not full"

