@@ -21,6 +21,7 @@ from backends.engine import Report
 from backends.errors import EngineError, ErrorCode
 from backends.llama_cpp_engine.engine_log import EngineLog
 from backends.llama_cpp_engine.touching import touched_buffers
+from backends.processors import physical_cores
 
 # ggml_type values of the KV types offered; a quantized V needs flash attention, which llama.cpp turns on by itself.
 KV_TYPES = {"f32": 0, "f16": 1, "bf16": 30, "q8_0": 8, "q5_1": 7, "q5_0": 6, "q4_1": 3, "q4_0": 2}
@@ -40,12 +41,6 @@ _OUT_OF_MEMORY = re.compile(
     re.IGNORECASE,
 )
 _FAILED_BUFFER = re.compile(r"failed to allocate (?:buffer of size|\S+ buffer of size) (\d+)")
-
-
-def physical_cores() -> int:
-    """Return how many physical cores this process may use; more threads than that slow decoding down."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
 
 
 def load_model(command: protocol.LoadModel, log: EngineLog, report: Report) -> Any:

@@ -21,7 +21,6 @@ from backends.llama_cpp_engine.loading import (
     free_memory_bytes,
     load_error,
     model_params,
-    physical_cores,
 )
 from backends.protocol import LoadParams
 
@@ -173,12 +172,6 @@ def test_the_reason_of_a_refusal_is_read_from_the_log(tmp_path, line, code) -> N
         assert error.parameters["architecture"] == "nonsense"
     if code is ErrorCode.LOAD_FAILED:
         assert error.parameters["detail"]
-
-
-def test_threads_are_at_least_one_and_at_most_the_cores_allowed() -> None:
-    import os
-
-    assert 1 <= physical_cores() <= len(os.sched_getaffinity(0))
 
 
 def test_free_memory_is_a_number_of_bytes() -> None:
