@@ -18,6 +18,7 @@ import msgspec
 
 from backends import protocol
 from backends.detokenizer import Detokenizer
+from backends.echo_blocks import EchoBlocks, EchoSequence
 from backends.engine import Engine, Report
 from backends.errors import EngineError, ErrorCode
 
@@ -50,6 +51,10 @@ class EchoScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         context_tokens: the context it claims.
         chat_template: the template it reports; "" none.
         memory: the memory split it claims.
+        blocks: KV blocks it claims; 0 for an engine that has none.
+        block_tokens: places of a block.
+        kept_blocks: blocks that hold tokens of earlier requests from the beginning.
+        sequences: what lies in the blocks beside the answers.
     """
 
     answer: str = ""
@@ -60,7 +65,14 @@ class EchoScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context_tokens: int = 4096
     chat_template: str = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
     memory: protocol.MemorySplit = protocol.MemorySplit(kv_reserved_bytes=4096 * 1024)
+    blocks: int = 0
+    block_tokens: int = 16
+    kept_blocks: int = 0
+    sequences: tuple[EchoSequence, ...] = ()
 
+
+# How often a map of the blocks is sent at most: a few times a second, as engines with real blocks do.
+_MAP_INTERVAL_S = 0.2
 
 _SIGNALS = {"kill": "SIGKILL", "segv": "SIGSEGV", "abort": "SIGABRT", "stop": "SIGSTOP"}
 
@@ -70,8 +82,12 @@ class _Request:
 
     def __init__(self, request: protocol.Generate, prompt: bytes, answer: bytes) -> None:
         self.request = request
+        self.prompt = prompt
         self.prompt_tokens = len(prompt)
-        self.answer = answer[: request.params.max_tokens]
+        limit = request.params.max_tokens
+        if request.params.ignore_eos and limit is not None and answer:
+            answer *= -(-(limit + 1) // len(answer))  # over and over, and one token more than is let through
+        self.answer = answer[:limit]
         self.is_cut = len(self.answer) < len(answer)
         self.detokenizer = Detokenizer(request.params.stop)
         self.new_tokens = 0
@@ -85,6 +101,8 @@ class EchoEngine(Engine):
     Attributes:
         _requests: unfinished requests, the first one is served.
         _woken: set by interrupt, ends a scripted delay.
+        _blocks: the KV blocks, None where the script has none.
+        _mapped_s: when a map of them was last sent.
     """
 
     backend: ClassVar[str] = "echo"
@@ -95,6 +113,8 @@ class EchoEngine(Engine):
         self._woken = threading.Event()
         self._steps = 0
         self._kv_tokens = 0
+        self._blocks: EchoBlocks | None = None
+        self._mapped_s = -_MAP_INTERVAL_S
 
     def load(self, command: protocol.LoadModel, report: Report) -> protocol.ModelLoaded:
         """Read the script; raises EngineError when it is not one."""
@@ -104,6 +124,8 @@ class EchoEngine(Engine):
             time.sleep(script.load_s / 11)
             if tenth == 5:  # half-way, so that a load that dies has begun
                 self._fail_in("load")
+        if script.blocks:
+            self._blocks = EchoBlocks(script.blocks, script.block_tokens, script.sequences, script.kept_blocks)
         return protocol.ModelLoaded(
             backend=self.backend,
             model_path=command.model_path,
@@ -119,6 +141,8 @@ class EchoEngine(Engine):
             kv_bytes_per_token=script.memory.kv_reserved_bytes / script.context_tokens,
             memory=script.memory,
             capabilities=protocol.Capabilities(can_roll_back=True, can_probe_memory=True, kv_types=("f16",)),
+            block_tokens=script.block_tokens if script.blocks else 0,
+            blocks=script.blocks,
         )
 
     def probe_memory(self, command: protocol.ProbeMemory, report: Report) -> protocol.MemorySplit:
@@ -131,6 +155,7 @@ class EchoEngine(Engine):
         """Forget the script."""
         self._script = EchoScript()
         self._requests.clear()
+        self._blocks = None
 
     @property
     def has_work(self) -> bool:
@@ -192,6 +217,12 @@ class EchoEngine(Engine):
         """Count the prompt's bytes."""
         return len(prompt_bytes(prompt))
 
+    def describe_block(self, command: protocol.DescribeBlock) -> protocol.BlockDescribed:
+        """Say what lies in a block; nothing where the script has no blocks."""
+        if self._blocks is None:
+            return protocol.BlockDescribed(request_id=command.request_id, block=command.block)
+        return self._blocks.describe(command)
+
     def discard_requests(self) -> Sequence[protocol.RequestId]:
         """Forget every request."""
         ids = [state.request.request_id for state in self._requests]
@@ -216,15 +247,30 @@ class EchoEngine(Engine):
             kv_used_bytes=int(self._kv_tokens * per_token),
         )
         pieces = (protocol.Piece(state.request.request_id, text, ids),) if text or ids else ()
-        return protocol.StepDone(stats, pieces)
+        return protocol.StepDone(stats, pieces, self._block_map(state, now_s))
+
+    def _block_map(self, state: _Request, now_s: float) -> protocol.BlockMap | None:
+        """Return the map of the blocks where it is time for one."""
+        if self._blocks is None:
+            return None
+        self._blocks.grow(state.prompt + state.answer[: state.new_tokens])
+        is_last = state.new_tokens == len(state.answer)
+        if now_s - self._mapped_s < _MAP_INTERVAL_S and not is_last:
+            return None
+        self._mapped_s = now_s
+        return self._blocks.block_map(state.request.request_id, state.prompt_tokens + state.new_tokens)
 
     def _finish(self, state: _Request, reason: protocol.StopReason) -> list[protocol.Event]:
         self._requests.remove(state)
         now_s = time.monotonic()
         events: list[protocol.Event] = []
         text, ids = state.detokenizer.finish()
-        if text or ids:
-            events.append(self._step_done(state, now_s, text, ids, 0))
+        if text or ids or self._blocks is not None:
+            done = self._step_done(state, now_s, text, ids, 0)
+            if self._blocks is not None:
+                self._blocks.end_answer()
+                done = msgspec.structs.replace(done, block_map=self._blocks.block_map(state.request.request_id, 0))
+            events.append(done)
         first_s = state.first_token_s or now_s
         figures = protocol.RequestFigures(
             prompt_tokens=state.prompt_tokens,

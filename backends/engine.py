@@ -74,6 +74,14 @@ class Engine(ABC):
     def count_tokens(self, prompt: protocol.Prompt) -> int:
         """Count a prompt's tokens from the vocabulary alone. Called from any thread while a model is loaded."""
 
+    def describe_block(self, command: protocol.DescribeBlock) -> protocol.BlockDescribed:
+        """Say which tokens lie in a KV block.
+
+        Raises:
+            EngineError: UNSUPPORTED_COMMAND where the engine has no blocks; BAD_PARAMS where it has not this one.
+        """
+        raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command=type(command).__name__, backend=self.backend)
+
     def discard_requests(self) -> Sequence[protocol.RequestId]:
         """Forget every unfinished request after a fault and return their ids."""
         return ()

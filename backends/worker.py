@@ -177,6 +177,8 @@ class Worker:
                         self._outbox.put(event)
             case protocol.CountTokens():
                 self._count(command)
+            case protocol.DescribeBlock():
+                self._outbox.put(self._loaded_engine().describe_block(command))
             case protocol.UnloadModel():
                 self._loaded.clear()
                 if self._engine is not None:

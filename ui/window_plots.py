@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.context import AppContext
+from app.engines.block_question import BlockQuestion
 from app.engines.supervisor import EngineEvent
 from app.i18n import _
 from app.models.fit_types import Measured
@@ -31,6 +32,7 @@ class WindowPlots(QObject):
     Attributes:
         panel: beside the chat.
         inspect: the screen.
+        _question: asks the engine what lies in a block.
         _shown_measured: the record that the table of estimates shows.
 
     Signals:
@@ -50,6 +52,9 @@ class WindowPlots(QObject):
         self._timer = RedrawTimer(self)
         self.panel = CutawayPanel(context.telemetry, self._timer)
         self.inspect = InspectPanel(context.telemetry, self._timer)
+        self._question = BlockQuestion(context.engine.send)
+        self.panel.blocks.asked.connect(self._on_block_asked)
+        self.inspect.blocks.asked.connect(self._on_block_asked)
         self.panel.told.connect(self.told)
         self.inspect.told.connect(self.told)
         self.set_theme(theme)
@@ -73,8 +78,16 @@ class WindowPlots(QObject):
         self._show_estimate()
         self._timer.wake()
 
+    @Slot(int)
+    def _on_block_asked(self, block: int) -> None:
+        self._question.ask(block)
+
     @Slot(object)
     def _on_engine_event(self, event: EngineEvent) -> None:
+        described = self._question.take(event)
+        if described is not None:
+            self.panel.blocks.show_described(described)
+            self.inspect.blocks.show_described(described)
         match event:
             case protocol.LogRecorded():
                 self.inspect.append_log(event.text)

@@ -17,6 +17,7 @@ import numpy as np
 from app import units
 from app.atomic_file import replace_file
 from app.i18n import _
+from app.telemetry.block_map import BlockSource
 from app.telemetry.series import TIME, FloatArray
 from app.telemetry.store import TelemetryStore
 
@@ -56,11 +57,13 @@ class Table:
         name: what the file is called, without an ending.
         title: what it is called for people.
         columns: all of one length.
+        is_over_time: a row is a reading; else all rows are of one moment.
     """
 
     name: str
     title: str
     columns: tuple[Column, ...]
+    is_over_time: bool = True
 
     @property
     def num_rows(self) -> int:
@@ -115,6 +118,26 @@ def speed_table(store: TelemetryStore, since_s: float = -math.inf) -> Table:
     return Table("tokens_per_second", _("Tokens per second over time"), columns)
 
 
+def blocks_table(store: TelemetryStore) -> Table:
+    """Return the KV blocks as they are now: state, tokens that lie in each, which of its text, and how many use it."""
+    view = store.blocks()
+    if view is None:
+        return Table("kv_blocks", _("KV blocks"), (), is_over_time=False)
+    states = (_("free"), _("kept"), _("used"), _("shared"))
+    first = np.where(view.orders >= 0, view.orders.astype(np.float64) * view.block_tokens, math.nan)
+    sequence = np.where(view.holders >= 0, view.holders + 1.0, math.nan)
+    columns = (
+        Column("block", _("block"), units.count_text, np.arange(view.num_blocks, dtype=np.float64)),
+        Column("state", _("state"), str, tuple(states[state] for state in view.states)),
+        Column("tokens", _("tokens"), units.count_text, view.filled.astype(np.float64)),
+        Column("first_token", _("first token"), _known_count_text, first),
+        Column("sequence", _("sequence"), _known_count_text, sequence),
+        Column("sequences", _("sequences"), units.count_text, view.users.astype(np.float64)),
+    )
+    title = _("KV blocks of {engine}") if view.source is BlockSource.PHYSICAL else _("Logical KV blocks of {engine}")
+    return Table("kv_blocks", title.format(engine=view.engine), columns, is_over_time=False)
+
+
 def csv_text(table: Table) -> str:
     """Return the table as CSV: names with units in the first row, plain numbers, empty where nothing is known."""
     lines = io.StringIO()
@@ -140,6 +163,10 @@ def _time_text(time_s: float) -> str:
 
 def _duration_text(duration_s: float) -> str:
     return "" if math.isnan(duration_s) else units.seconds_text(duration_s)
+
+
+def _known_count_text(count: float) -> str:
+    return "" if math.isnan(count) else units.count_text(count)
 
 
 def _csv_cell(value: Cell) -> str:

@@ -15,6 +15,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from app.telemetry import owners
+from app.telemetry.block_map import BlockKeeper, BlockView
 from app.telemetry.series import FloatArray, Series, TieredSeries
 from app.telemetry.speed import WritingSpeed
 from backends import protocol
@@ -83,6 +84,7 @@ class TelemetryStore:
         self._writing = TieredSeries(WRITING_FIELDS, _STEP_SLOT_S)
         self._reading = Series(_READING_MARKS, READING_FIELDS)
         self._speed = WritingSpeed()
+        self._blocks = BlockKeeper()
         self._loaded: protocol.ModelLoaded | None = None
         self._predicted_per_token: float | None = None
         self._floors: tuple[int, int] | None = None
@@ -104,6 +106,7 @@ class TelemetryStore:
                 self._load_reads.append((time_s, read))
             self._read = read
             self._append_memory(time_s, read)
+            self._blocks.record_memory(read)
 
     def record_step(self, done: protocol.StepDone) -> None:
         """Take the figures of an engine step."""
@@ -112,6 +115,7 @@ class TelemetryStore:
             time_s = self._clock.shown(stats.ended_s)
             self._stats = stats
             self._append_kv(time_s, stats)
+            self._blocks.record_step(done)
             rate = self._speed.add(time_s, stats)
             began_s = time_s - max(stats.duration_s, 0.0)
             if rate is not None and self._writing.append(time_s, (rate, began_s)):
@@ -132,6 +136,7 @@ class TelemetryStore:
             self._predicted_per_token = predicted_kv_bytes_per_token
             self._stats = None
             self._speed.clear()
+            self._blocks.model_loaded(loaded)
             if self._load_reads:
                 self._memory.forget_since(self._load_reads[0][0])
                 for time_s, read in self._load_reads:
@@ -148,6 +153,7 @@ class TelemetryStore:
             self._loaded = self._floors = self._read = self._stats = self._tokens_per_s = None
             self._load_reads.clear()
             self._speed.clear()
+            self._blocks.engine_gone()
             self._changes += 1
 
     # ------------------------------------------------------------------------------------------- reading
@@ -171,6 +177,11 @@ class TelemetryStore:
     def speed_version(self) -> int:
         """Grows whenever a speed was added, or the time that they are drawn up to."""
         return self._writing.version + self._reading.version + self.memory_version
+
+    @property
+    def blocks_version(self) -> int:
+        """Grows whenever the map of the KV blocks moved."""
+        return self._blocks.version
 
     @property
     def now_s(self) -> float:
@@ -208,6 +219,12 @@ class TelemetryStore:
         """Return the prompts read that began since then: time_s (the start), duration_s, tokens_per_s, tokens."""
         with self._lock:
             return {name: column.copy() for name, column in self._reading.view(since_s).items()}
+
+    def blocks(self) -> BlockView | None:
+        """Return the newest map of the KV blocks; None before the first load, and where there is nothing to map."""
+        with self._lock:
+            snapshot = self._blocks.snapshot()
+        return snapshot.view()
 
     def restarts(self) -> tuple[float, ...]:
         """Return when each further engine began, in shown seconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from backends import protocol
+from backends.echo_blocks import EchoSequence
 from backends.echo_engine import EchoEngine, EchoScript, prompt_bytes
 from backends.errors import EngineError, ErrorCode
 from tests.helpers.engine_client import write_script
@@ -75,3 +76,36 @@ def test_a_probe_of_no_script_is_refused(tmp_path) -> None:
     with pytest.raises(EngineError) as caught:
         EchoEngine().probe_memory(command, lambda _event: None)
     assert caught.value.code is ErrorCode.FILE_MISSING
+
+
+def test_an_engine_with_scripted_blocks_sends_maps_and_keeps_what_an_answer_leaves(tmp_path) -> None:
+    script = EchoScript(answer="x" * 40, blocks=8, sequences=(EchoSequence(20),), kept_blocks=1)
+    engine = EchoEngine()
+    path = write_script(tmp_path / "s.json", script)
+    ready = engine.load(protocol.LoadModel(str(path)), lambda _event: None)
+    assert (ready.blocks, ready.block_tokens) == (8, 16)
+    engine.add(protocol.Generate(request_id=protocol.RequestId(1), prompt=protocol.Text("prompt")))
+    done: list[protocol.StepDone] = []
+    while engine.has_work:
+        done += [event for event in engine.step() if isinstance(event, protocol.StepDone)]
+    maps = [event.block_map for event in done if event.block_map is not None]
+    assert list(maps[0].states) == [2, 2, 1, 2, 0, 0, 0, 0]
+    assert maps[0].owners[-1] == protocol.BlockOwner(protocol.RequestId(1), (3,), 7)
+    # The last one is of after the end: 46 tokens are kept in three blocks.
+    assert done[-1].block_map is maps[-1]
+    assert list(maps[-1].states) == [2, 2, 1, 1, 1, 1, 0, 0]
+    answer = engine.describe_block(protocol.DescribeBlock(protocol.RequestId(-1), 3))
+    assert (answer.text, answer.users) == ("prompt" + "x" * 10, 0)
+
+
+def test_an_engine_without_blocks_sends_no_map_and_describes_nothing(tmp_path) -> None:
+    engine = loaded(tmp_path, EchoScript(answer="abc"))
+    engine.add(protocol.Generate(request_id=protocol.RequestId(1), prompt=protocol.Text("prompt")))
+    while engine.has_work:
+        assert all(event.block_map is None for event in engine.step() if isinstance(event, protocol.StepDone))
+    assert engine.describe_block(protocol.DescribeBlock(protocol.RequestId(-1), 3)).text == ""
+
+
+def test_an_answer_goes_on_past_its_end_where_that_is_asked_for(tmp_path) -> None:
+    text, finished = run(loaded(tmp_path, EchoScript(answer="abc")), max_tokens=8, ignore_eos=True)
+    assert (text, finished.stop_reason) == ("abcabcab", protocol.StopReason.MAX_TOKENS)

@@ -5,15 +5,15 @@ For tests and screenshots: everything is the real thing but the weights.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
 from app.context import AppContext, build_context
-from app.models.entry import ModelEntry
+from app.models.entry import ModelDefaults, ModelEntry
 from app.models.fit_types import Measured
 from app.models.library import Change, DiskUse, Library, LibraryError
 from app.models.scan_messages import ScanSummary
@@ -65,6 +65,13 @@ class EchoLibrary(Library):
 
     def add_entries(self, entries: Sequence[ModelEntry]) -> None:
         self._entries += entries
+
+    def find(self, text: str) -> ModelEntry:
+        found = next((entry for entry in self._entries if text in (entry.key, entry.name)), None)
+        return found if found is not None else super().find(text)
+
+    def set_defaults(self, key: str, defaults: ModelDefaults) -> None:
+        self._entries = [replace(one, defaults=defaults) if one.key == key else one for one in self._entries]
 
     def notices(self) -> list[str]:
         return []
@@ -125,7 +132,7 @@ def script_entry(folder: Path, name: str = "Echo", script: EchoScript | None = N
 def echo_context(entries: Sequence[ModelEntry]) -> AppContext:
     """Return the program's context in the home of CUTAWAY_HOME, with these models, all run by the echo engine."""
     context = build_context(library=EchoLibrary(entries))
-    context.load_model = functools.partial(context.load_model, backend="echo")
+    context.backend_of = lambda _entry: "echo"
     return context
 
 

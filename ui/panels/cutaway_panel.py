@@ -1,4 +1,4 @@
-"""The cutaway: three live figures and three plots beside a chat, folded away until somebody wants to look.
+"""The cutaway: live figures, the map of the KV blocks and three plots beside a chat, folded away until wanted.
 
 Draws from the telemetry store and knows no engine. Folded, it still tells one live line to whoever shows it.
 """
@@ -13,6 +13,8 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QToolButton, QVBoxLayout
 from app import units
 from app.i18n import _, ngettext
 from app.telemetry.store import LiveFigures, TelemetryStore
+from ui.plots.block_canvas import BlockCanvas
+from ui.plots.block_map import BlockMap
 from ui.plots.kv_plot import KvPlot
 from ui.plots.memory_plot import MemoryPlot
 from ui.plots.plot_base import SharedTime, TimePlot
@@ -27,6 +29,7 @@ from ui.widgets.scroll_area import scrolling
 WIDTH_PX: Final = 372
 _MEMORY_PLOT_PX: Final = 132
 _SMALL_PLOT_PX: Final = 96
+_MAP_PX: Final = 126  # 14 rows of 37 blocks: a context of 8,192 tokens
 _NOTHING_YET: Final = "–"
 
 
@@ -34,6 +37,7 @@ class CutawayPanel(QWidget):
     """The panel at the right of a chat.
 
     Attributes:
+        blocks: the map of the KV blocks.
         plots: memory, KV cache and speed, from top to bottom.
         tools: window choice, tables and CSV.
 
@@ -64,7 +68,8 @@ class CutawayPanel(QWidget):
             KvPlot(store, time, timer, _SMALL_PLOT_PX),
             SpeedPlot(store, time, timer, _SMALL_PLOT_PX),
         )
-        self.tools = ToolsRow(time, self.plots)
+        self.blocks = BlockMap(store, timer, BlockCanvas(_MAP_PX, grows=False))
+        self.tools = ToolsRow(time, (self.blocks, *self.plots))
         self.tools.setContentsMargins(0, 0, 12, 0)
         self.tools.told.connect(self.told)
         self._build()
@@ -102,6 +107,7 @@ class CutawayPanel(QWidget):
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of a theme."""
         self._fold.setIcon(icon("chevron-right", theme))
+        self.blocks.set_theme(theme)
         for plot in self.plots:
             plot.set_theme(theme)
         self.tools.set_theme(theme)
@@ -190,6 +196,7 @@ class CutawayPanel(QWidget):
         for figure, share in ((self._speed, 10), (self._kv, 9), (self._memory, 9)):  # "tokens/s" is the longest unit
             figures.addWidget(figure, share)
         column.addLayout(figures)
+        column.addWidget(self.blocks)
         column.addWidget(self.plots[0], 3)
         column.addWidget(self.plots[1], 2)
         column.addWidget(self.plots[2], 2)

@@ -1,4 +1,4 @@
-"""Inspect: the live plots at full size, the estimate beside the measurement, and the end of the engine's log.
+"""Inspect: plots and KV blocks at full size, the estimate beside the measurement, and the end of the engine's log.
 
 The same plots as the cutaway's, drawn from the same store. Knows no engine; others hand it rows and lines.
 """
@@ -21,6 +21,8 @@ from PySide6.QtWidgets import (
 
 from app.i18n import _
 from app.telemetry.store import TelemetryStore
+from ui.plots.block_canvas import BlockCanvas
+from ui.plots.block_map import BlockMap
 from ui.plots.estimate_table import EstimateRow, EstimateTable
 from ui.plots.kv_plot import KvPlot
 from ui.plots.memory_plot import MemoryPlot
@@ -36,6 +38,8 @@ from ui.widgets.scroll_area import scrolling
 
 LOG_LINES: Final = 500
 _PLOT_PX: Final = 150
+_MAP_PADDING_PX: Final = 8
+_WORDS_PX: Final = 130  # the log shows a few lines however low the window is
 
 
 class InspectPanel(QWidget):
@@ -43,6 +47,7 @@ class InspectPanel(QWidget):
 
     Attributes:
         plots: memory, speed and KV cache.
+        blocks: the map of the KV blocks.
         tools: window choice, tables and CSV.
         estimate: the table of estimates.
 
@@ -62,7 +67,8 @@ class InspectPanel(QWidget):
             SpeedPlot(store, time, timer, _PLOT_PX),
             KvPlot(store, time, timer, _PLOT_PX),
         )
-        self.tools = ToolsRow(time, self.plots)
+        self.blocks = BlockMap(store, timer, BlockCanvas(_PLOT_PX, grows=True, padding_px=_MAP_PADDING_PX))
+        self.tools = ToolsRow(time, (*self.plots, self.blocks))
         self.tools.told.connect(self.told)
         self.estimate = EstimateTable()
         self.estimate.setProperty("kind", "framed")
@@ -94,6 +100,7 @@ class InspectPanel(QWidget):
         """Take the colours of a theme."""
         for plot in self.plots:
             plot.set_theme(theme)
+        self.blocks.set_theme(theme)
         self.tools.set_theme(theme)
         self.estimate.set_theme(theme)
 
@@ -144,29 +151,35 @@ class InspectPanel(QWidget):
         memory, speed, kv = self.plots
         grid.addWidget(memory, 0, 0)
         grid.addWidget(speed, 0, 1)
-        grid.addWidget(kv, 1, 0)
-        grid.addLayout(self._build_words(), 1, 1)
+        grid.addWidget(self.blocks, 1, 0)
+        grid.addWidget(kv, 1, 1)
         grid.addWidget(MutedLabel(_("time axes: seconds since load")), 2, 0, 1, 2)
-        for number in (0, 1):
-            grid.setRowStretch(number, 1)
-            grid.setColumnStretch(number, 1)
+        grid.addLayout(self._build_words(), 3, 0, 1, 2)
+        for row in (0, 1, 3):
+            grid.setRowStretch(row, 1)
+        for column in (0, 1):
+            grid.setColumnStretch(column, 1)
         return inside
 
-    def _build_words(self) -> QVBoxLayout:
-        """Return what is read beside the plots: the estimate where there is one, and the log."""
+    def _build_words(self) -> QHBoxLayout:
+        """Return what is read below the plots: the estimate where there is one, and the log."""
         self._estimate_section = QWidget()
         estimate = QVBoxLayout(self._estimate_section)
-        estimate.setContentsMargins(0, 0, 0, 12)
+        estimate.setContentsMargins(0, 0, 0, 0)
         estimate.setSpacing(4)
         estimate.addWidget(CaptionLabel(_("ESTIMATE BESIDE MEASUREMENT")))
         estimate.addWidget(self.estimate)
         self._estimate_section.hide()
-        column = QVBoxLayout()
-        column.setSpacing(4)
-        column.addWidget(self._estimate_section, 1)
-        column.addWidget(CaptionLabel(_("ENGINE LOG")))
-        column.addWidget(self._log, 1)
-        return column
+        log = QVBoxLayout()
+        log.setSpacing(4)
+        log.addWidget(CaptionLabel(_("ENGINE LOG")))
+        log.addWidget(self._log, 1)
+        self._log.setMinimumHeight(_WORDS_PX)
+        row = QHBoxLayout()
+        row.setSpacing(24)
+        row.addWidget(self._estimate_section, 1)
+        row.addLayout(log, 1)
+        return row
 
 
 class EngineLog(QPlainTextEdit):

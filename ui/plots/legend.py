@@ -25,7 +25,7 @@ _GAP_PX: Final = 5
 _ENTRY_GAP_PX: Final = 12
 _ROW_PX: Final = 20
 _CAPTION_PX: Final = 22
-# Room for a value of three digits, so that entries stand still while values change.
+# A value of three digits.
 _WIDEST_VALUE: Final = "0.000"
 
 
@@ -143,12 +143,14 @@ class Legend(QWidget):
     Attributes:
         entries: the quantities, in the order they are drawn.
         values: the words of each one's value, by key; what is missing shows no value.
+        widest_value: room that is kept for a value, so that entries stand still while values change.
     """
 
     def __init__(self, entries: tuple[Entry, ...], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.entries = entries
         self.values: Mapping[str, str] = {}
+        self.widest_value = _WIDEST_VALUE
         self._theme: Theme | None = None
         self._font = ui_font(MUTED_PX)
         policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -192,7 +194,7 @@ class Legend(QWidget):
         metrics = painter.fontMetrics()
         for entry, place in zip(self.entries, self._places(self.width()), strict=True):
             top = place.top() + (place.height() - _SWATCH_PX) // 2
-            paint_swatch(painter, QRectF(place.left(), top, _SWATCH_PX, _SWATCH_PX), entry, self._theme)
+            self.paint_mark(painter, QRectF(place.left(), top, _SWATCH_PX, _SWATCH_PX), entry, self._theme)
             words = place.adjusted(_SWATCH_PX + _GAP_PX, 0, 0, 0)
             painter.setPen(self._theme.color("muted"))
             painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, entry.label)
@@ -200,12 +202,16 @@ class Legend(QWidget):
             words.setLeft(words.left() + metrics.horizontalAdvance(entry.label) + _GAP_PX)
             painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, self.values.get(entry.key, ""))
 
+    def paint_mark(self, painter: QPainter, area: QRectF, entry: Entry, theme: Theme) -> None:
+        """Draw the small picture beside a quantity's words."""
+        paint_swatch(painter, area, entry, theme)
+
     def _places(self, width: int) -> list[QRect]:
         metrics = QFontMetrics(self._font)
         places: list[QRect] = []
         left = top = 0
         for entry in self.entries:
-            words = metrics.horizontalAdvance(entry.label) + metrics.horizontalAdvance(_WIDEST_VALUE)
+            words = metrics.horizontalAdvance(entry.label) + metrics.horizontalAdvance(self.widest_value)
             needed = _SWATCH_PX + 2 * _GAP_PX + words
             if left and left + needed > width:
                 left, top = 0, top + _ROW_PX

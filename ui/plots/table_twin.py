@@ -137,7 +137,8 @@ class TableTwinDialog(QDialog):
 
     def _on_newest(self) -> None:
         self.model.set_table(self._read())
-        self.view.scrollToBottom()
+        if self.model.table.is_over_time:
+            self.view.scrollToBottom()
         self._tell_rows()
 
     def _on_export(self) -> None:
@@ -145,7 +146,10 @@ class TableTwinDialog(QDialog):
 
     def _tell_rows(self) -> None:
         rows = self.model.table.num_rows
-        words = ngettext("{count} reading", "{count} readings", rows)
+        if self.model.table.is_over_time:
+            words = ngettext("{count} reading", "{count} readings", rows)
+        else:
+            words = ngettext("{count} row", "{count} rows", rows)
         self._status.setText(words.format(count=units.count_text(rows)))
 
 

@@ -5,17 +5,29 @@ Knows the plots only as names with a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QMenu, QToolButton, QWidget
 
 from app.i18n import _
-from ui.plots.plot_base import WINDOWS_S, SharedTime, TimePlot
+from app.telemetry.export import Table
+from ui.plots.plot_base import WINDOWS_S, SharedTime
 from ui.plots.table_twin import TableTwinDialog, ask_for_file, export_table
 from ui.theme import Theme
+
+
+class Plot(Protocol):
+    """What has numbers that can be shown as a table."""
+
+    def accessibleName(self) -> str:
+        """Return its name for a menu."""
+
+    def table(self) -> Table:
+        """Return the numbers that are drawn."""
 
 
 class ToolsRow(QWidget):
@@ -27,7 +39,7 @@ class ToolsRow(QWidget):
 
     told = Signal(str)
 
-    def __init__(self, time: SharedTime, plots: tuple[TimePlot, ...], parent: QWidget | None = None) -> None:
+    def __init__(self, time: SharedTime, plots: Sequence[Plot], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._time = time
         self._plots = plots
@@ -61,13 +73,13 @@ class ToolsRow(QWidget):
         )
         self.setStyleSheet(rules)
 
-    def show_table(self, plot: TimePlot) -> TableTwinDialog:
+    def show_table(self, plot: Plot) -> TableTwinDialog:
         """Open the table of a plot."""
         dialog = TableTwinDialog(plot.table, self.window())
         dialog.show()
         return dialog
 
-    def ask_for_csv(self, plot: TimePlot) -> None:
+    def ask_for_csv(self, plot: Plot) -> None:
         """Ask for a file and write a plot's numbers to it."""
         table = plot.table()
 
@@ -91,7 +103,7 @@ class ToolsRow(QWidget):
         self._windows.addButton(button, number)
         return button
 
-    def _menu_button(self, label: str, act: Callable[[TimePlot], object]) -> QToolButton:
+    def _menu_button(self, label: str, act: Callable[[Plot], object]) -> QToolButton:
         button = QToolButton(self)
         button.setText(label)
         button.setAccessibleName(label)
@@ -102,5 +114,5 @@ class ToolsRow(QWidget):
         button.setMenu(menu)
         return button
 
-    def _on_chosen(self, act: Callable[[TimePlot], object], plot: TimePlot) -> None:
+    def _on_chosen(self, act: Callable[[Plot], object], plot: Plot) -> None:
         act(plot)

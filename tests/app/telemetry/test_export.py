@@ -13,6 +13,7 @@ from app.telemetry.export import Column, Table
 from app.telemetry.store import TelemetryStore
 from app.units import NBSP
 from backends.protocol import LifeCycle, MemoryRead, MemorySplit, ModelLoaded, StepDone, StepStats
+from tests.helpers import block_maps
 
 
 @pytest.fixture
@@ -102,3 +103,17 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(store, tmp_path, mo
         export.write_csv(export.memory_table(store), path)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_blocks_become_a_row_each():
+    table = export.blocks_table(block_maps.store_with())
+    assert table.title == "KV blocks of echo"
+    assert export.csv_text(table) == (
+        "block,state,tokens,first_token,sequence,sequences\n"
+        "0,shared,16,0,1,2\n1,shared,16,16,1,2\n2,used,5,32,1,1\n3,used,8,32,2,1\n"
+        "4,free,0,,,0\n5,kept,16,,,0\n6,free,0,,,0\n7,free,0,,,0\n"
+    )
+    assert [column.cell_text(4) for column in table.columns] == ["4", "free", "0", "", "", "0"]
+    logical = export.blocks_table(block_maps.store_with(None, blocks=0))
+    assert (logical.title, logical.num_rows, logical.is_over_time) == ("Logical KV blocks of echo", 8, False)
+    assert export.blocks_table(TelemetryStore()).num_rows == 0

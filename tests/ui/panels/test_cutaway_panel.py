@@ -148,6 +148,20 @@ def test_all_of_the_panel_fits_its_width(panel_of):
     right = panel.tools.mapTo(panel, panel.tools.rect().bottomRight()).x()
     assert right <= panel.width()
     assert panel._content.horizontalScrollBar().maximum() == 0
+    canvas = panel.blocks.canvas
+    assert canvas.mapTo(panel, canvas.area_of(canvas.view.num_blocks - 1).bottomRight().toPoint()).x() <= panel.width()
+
+
+def test_the_map_of_the_blocks_stands_above_the_plots_and_in_the_menus(panel_of):
+    panel = panel_of(live_store.filled_store())
+    assert panel.blocks.isVisible()
+    assert panel.blocks.caption.hint == "logical map: echo shows no cells"
+    assert panel.blocks.y() < panel.plots[0].y()
+    actions = [action.text() for action in panel.tools.table_button.menu().actions()]
+    assert actions[0] == panel.blocks.accessibleName()
+    assert panel.tools.show_table(panel.blocks).model.table.num_rows == 45
+    empty = panel_of(TelemetryStore())
+    assert not empty.blocks.isVisible()
 
 
 def test_every_control_has_an_accessible_name(panel_of):

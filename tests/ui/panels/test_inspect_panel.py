@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.telemetry.store import TelemetryStore
-from tests.helpers import live_store
+from tests.helpers import block_maps, live_store
 from ui.panels.inspect_panel import LOG_LINES, InspectPanel
 from ui.plots.estimate_table import EstimateRow
 from ui.plots.redraw import RedrawTimer
@@ -47,6 +47,14 @@ def test_all_three_plots_are_drawn(panel_of):
     assert all(plot.isVisible() and not plot.has_moved() for plot in panel.plots)
     assert panel.plots[0].legend.values["weights"] == "95.0"
     assert panel.plots[0].width() > 400
+
+
+def test_the_map_of_the_blocks_is_drawn_at_full_size(panel_of):
+    panel = panel_of(block_maps.store_with(block_maps.large_map(512), 512))
+    assert panel.blocks.isVisible()
+    assert panel.blocks.width() > 400
+    assert panel.blocks.canvas.grid.per_cell == 1
+    assert panel.tools.table_button.menu().actions()[-1].text() == panel.blocks.accessibleName()
 
 
 def test_estimates_replace_the_sentence_that_there_are_none(panel_of):

@@ -8,9 +8,9 @@ from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
-from app.telemetry.export import csv_text, memory_table, speed_table
+from app.telemetry.export import blocks_table, csv_text, memory_table, speed_table
 from app.units import NBSP
-from tests.helpers import live_store
+from tests.helpers import block_maps, live_store
 from ui.plots import table_twin
 from ui.plots.table_twin import TableTwinDialog, TableTwinModel
 
@@ -110,3 +110,11 @@ def test_the_reason_is_told_even_without_the_systems_words(store, monkeypatch):
     monkeypatch.setattr(table_twin, "write_csv", refuse)
     sentence = table_twin.export_table(memory_table(store), Path("a.csv"))
     assert sentence == "The file was not written: odd. Choose another folder."
+
+
+def test_rows_of_one_moment_are_not_called_readings_and_stay_at_the_top(qtbot):
+    dialog = opened(qtbot, lambda: blocks_table(block_maps.store_with(block_maps.large_map(512), 512)))
+    assert dialog.status_text() == "512 rows"
+    buttons = {button.text(): button for button in dialog.findChildren(QPushButton)}
+    buttons["Newest numbers"].click()
+    assert dialog.view.verticalScrollBar().value() == 0
