@@ -5,16 +5,15 @@ Order of llama.cpp's own programs: penalties, top-k, top-p, min-p, temperature, 
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 import llama_cpp as llama
 
+from backends import sampling_params
 from backends.errors import EngineError, ErrorCode
 from backends.protocol import SamplingParams
 
 _MIN_KEEP = 1  # a filter never removes the likeliest token
-_SEED_LIMIT = 1 << 32
 
 
 class Sampler:
@@ -26,8 +25,7 @@ class Sampler:
 
     def __init__(self, params: SamplingParams, vocabulary_tokens: int) -> None:
         check_params(params)
-        # llama.cpp reads 0xFFFFFFFF as "random"; that one value is left out so that a seed is always repeatable.
-        self.seed = (secrets.randbelow(_SEED_LIMIT - 1) if params.seed is None else params.seed) % (_SEED_LIMIT - 1)
+        self.seed = sampling_params.chosen_seed(params)
         self._remembers = params.repeat_last_tokens if params.repeat_penalty != 1.0 else 0
         self._chain: Any = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
         if self._remembers:
@@ -70,16 +68,12 @@ class Sampler:
 
 
 def check_params(params: SamplingParams) -> None:
-    """Raise EngineError when a value makes no sense; NaN fails every comparison and is refused with it."""
+    """Raise EngineError, BAD_PARAMS, when a value makes no sense or asks for what this engine cannot do yet."""
+    sampling_params.check_params(params)
     checks = (
-        (0 <= params.temperature <= 100, "temperature must lie between 0 and 100"),
-        (0 <= params.top_k < 1 << 31, "top-k must not be negative"),
-        (0 < params.top_p <= 1, "top-p must lie above 0 and up to 1"),
-        (0 <= params.min_p < 1, "min-p must lie from 0 to below 1"),
-        (0 < params.repeat_penalty <= 10, "the repeat penalty must lie above 0 and up to 10"),
-        (0 <= params.repeat_last_tokens <= 65536, "the repeat window must lie between 0 and 65,536 tokens"),
-        (params.seed is None or params.seed >= 0, "the seed must not be negative"),
-        (params.max_tokens is None or params.max_tokens > 0, "the number of new tokens must be positive"),
+        (params.logprobs is None, "this engine does not report the probabilities of tokens yet"),
+        (not params.grammar, "this engine does not follow a grammar yet"),
+        (not params.json_schema, "this engine does not follow a JSON schema yet"),
     )
     for holds, detail in checks:
         if not holds:

@@ -65,3 +65,14 @@ def test_infinite_values_are_refused() -> None:
     with pytest.raises(EngineError) as caught:
         check_params(SamplingParams(temperature=float("inf")))
     assert caught.value.code is ErrorCode.BAD_PARAMS
+
+
+@pytest.mark.parametrize(
+    ("params", "word"),
+    [({"logprobs": 0}, "probabilities"), ({"grammar": 'root ::= "a"'}, "grammar"), ({"json_schema": "{}"}, "schema")],
+)
+def test_what_this_engine_cannot_do_yet_is_refused_and_not_left_out_in_silence(params, word) -> None:
+    with pytest.raises(EngineError) as caught:
+        check_params(SamplingParams(**params))
+    assert caught.value.code is ErrorCode.BAD_PARAMS
+    assert word in str(caught.value.parameters["detail"])
