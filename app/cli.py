@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
-from app import cli_commands, cli_models, cli_text, selftest
+from app import cli_bench, cli_commands, cli_models, cli_text, selftest
 from app.chat.messages import JsonObject, MessageState
 from app.cli_chat import Answer, WaitingChat, use_memory_store
 from app.cli_parser import UsageError, parse
@@ -208,6 +208,8 @@ def _dispatch(arguments: Sequence[str], terminal: Terminal) -> int:
             return cli_models.run(flags, terminal)
         case "fit":
             return cli_models.run_fit(flags, terminal)
+        case "bench":
+            return cli_bench.run(flags, terminal)
         case _:
             return _selftest(flags, terminal)
 
@@ -226,10 +228,10 @@ def _chat(flags: argparse.Namespace, terminal: Terminal) -> int:
         request, entry = cli_commands.load_request(context, flags)
         for text in context.library.notices():
             terminal.notice(Words(text))
-        model = entry.key if entry is not None else flags.model or "echo"
+        model = entry.key if entry is not None else flags.model or request.backend
         if entry is not None:
-            cli_models.agree_to_load(context, entry, request.params, terminal, is_forced=flags.force)
-        chat = WaitingChat(context, terminal)
+            cli_models.agree_to_load(context, entry, request, terminal, is_forced=flags.force)
+        chat = WaitingChat(context, terminal, wanted=cli_commands.wanted_params(context, flags, entry))
         with _interrupts_go_to(chat):
             loaded = chat.load(request)
         chat.begin(flags.system, cli_commands.chat_params(flags))
@@ -324,7 +326,7 @@ def _selftest(flags: argparse.Namespace, terminal: Terminal) -> int:
         time = seconds_text(check.duration_s).replace(NBSP, " ")
         terminal.line(f"{mark}  {check.name}: {_safe(check.reason)} ({time})")
 
-    checks = selftest.run_checks(None if flags.json else show)
+    checks = selftest.run_checks(None if flags.json else show, flags.backend)
     is_passed = all(check.is_passed for check in checks)
     if flags.json:
         terminal.json({"passed": is_passed, "checks": [selftest.check_json(check) for check in checks]})

@@ -19,8 +19,9 @@ from app.chat.store import ChatStore, StoreMode
 from app.chat.store_file import OpenedFile
 from app.context import AppContext
 from app.deaths import words_for_death
+from app.engines.backend_choice import load_notices
 from app.engines.supervisor import EngineEvent, LoadRequest, ResponseChanged
-from app.errors import AppError, Words, app_error, words_for
+from app.errors import AppError, Words, app_error
 from app.i18n import _
 from app.units import seconds_text
 from backends import protocol
@@ -77,9 +78,16 @@ class WaitingChat:
         _told: keys of notices that were told.
         _system_prompt, _params: what a new chat begins with.
         _limit_s: how long nothing may happen before a call gives up; None waits for ever.
+        _wanted: how the person wants the model loaded, to be told what came of it; None for as it is asked.
     """
 
-    def __init__(self, context: AppContext, face: Face, limit_s: float | None = None) -> None:
+    def __init__(
+        self,
+        context: AppContext,
+        face: Face,
+        limit_s: float | None = None,
+        wanted: protocol.LoadParams | None = None,
+    ) -> None:
         self.chat: Chat | None = None
         self._context = context
         self._face = face
@@ -88,6 +96,7 @@ class WaitingChat:
         self._system_prompt = ""
         self._params: JsonObject = {}
         self._limit_s = limit_s
+        self._wanted = wanted
         context.watch_engine(self._on_engine_event)
         context.store.on_problem(lambda problem: self._inbox.put(NoticeRaised("store", problem.words)))
 
@@ -104,8 +113,8 @@ class WaitingChat:
                 case protocol.Progress() as event:
                     self._show_progress(event)
                 case protocol.ModelLoaded() as loaded:
-                    for code in loaded.notices:
-                        self._face.notice(words_for(code, {}))
+                    for _code, words in load_notices(self._wanted or request.params, loaded):
+                        self._face.notice(words)
                     return loaded
                 case protocol.EngineFailed() as failed:
                     raise app_error(failed.code, failed.parameters)

@@ -17,12 +17,15 @@ import msgspec
 from app.chat.messages import JsonObject
 from app.cli_parser import SAMPLING_FLAGS, UsageError
 from app.context import AppContext, Notice
+from app.engines.backend_choice import check_backend, kind_of_entry
 from app.engines.supervisor import LoadRequest
 from app.errors import AppError, Words, one_line
 from app.i18n import _
 from app.log import start_log
 from app.models.entry import ModelEntry
 from app.paths import open_paths
+from backends.protocol import LoadParams
+from backends.registry import BACKENDS, Backend
 
 # What the template renderer takes; a longer text would only be refused later.
 MAX_PROMPT_BYTES = 4 * 2**20
@@ -121,16 +124,57 @@ def load_request(context: AppContext, flags: argparse.Namespace) -> tuple[LoadRe
         AppError: there is no such model, or it cannot be used.
         LibraryError: no model or more than one is called so; the text lists what is there.
     """
-    entry = _chosen_model(context, flags.model) if flags.backend != "echo" else None
-    given = {"context_tokens": flags.context, "kv_type": flags.kv_type, "threads": flags.threads}
-    given["gpu_layers"] = flags.gpu_layers
-    params = msgspec.structs.replace(
-        context.load_params(entry), **{name: value for name, value in given.items() if value is not None}
-    )
-    if entry is None:  # its model is a script, or nothing at all; the worker has another current folder
+    if flags.backend and not BACKENDS[flags.backend].loads:
+        # its model is a script, or nothing at all; the worker has another current folder
         path = str(Path(flags.model).expanduser().absolute()) if flags.model else ""
-        return LoadRequest(path, "echo", params), None
-    return LoadRequest(str(entry.path), flags.backend, params), entry
+        return LoadRequest(path, flags.backend, load_params(context, flags, None, flags.backend)), None
+    entry = _chosen_model(context, flags.model)
+    backend = flags.backend or context.backend_of(entry)
+    check_backend(backend, str(entry.path), kind_of_entry(entry))
+    return LoadRequest(str(entry.path), backend, load_params(context, flags, entry, backend)), entry
+
+
+def load_params(context: AppContext, flags: argparse.Namespace, entry: ModelEntry | None, backend: str) -> LoadParams:
+    """Return how a model is loaded: the flags, else its own defaults, else the settings.
+
+    Raises:
+        UsageError: a flag asks for what this backend has not.
+    """
+    check_load_flags(flags, BACKENDS[backend])
+    given = {"context_tokens": flags.context, "kv_type": flags.kv_type, "threads": flags.threads}
+    given |= {"gpu_layers": flags.gpu_layers, "device": flags.device or None}
+    return msgspec.structs.replace(
+        context.load_params(entry, backend), **{name: value for name, value in given.items() if value is not None}
+    )
+
+
+def wanted_params(context: AppContext, flags: argparse.Namespace, entry: ModelEntry | None) -> LoadParams:
+    """Return how a person wants a model loaded, whatever the backend makes of it."""
+    wanted = context.wanted_params(entry)
+    return msgspec.structs.replace(wanted, kv_type=flags.kv_type or wanted.kv_type)
+
+
+def check_load_flags(flags: argparse.Namespace, backend: Backend) -> None:
+    """Raise UsageError where a flag asks for what a backend has not; a flag that was not given asks for nothing."""
+    if flags.kv_type is not None and not backend.can_store(flags.kv_type):
+        message = _("The {backend} engine cannot keep the KV cache as {type}.")
+        hint = _("It has {types}. Leave --kv-type out, or choose another engine with --backend.")
+        raise UsageError(
+            Words(
+                message.format(backend=backend.title, type=flags.kv_type),
+                hint.format(types=", ".join(backend.kv_types)),
+            )
+        )
+    if flags.gpu_layers and backend.loads and not backend.takes_gpu_layers:
+        message = _("The {backend} engine puts a model on one device as a whole, not in layers.")
+        hint = _("Name the device with --device instead of --gpu-layers: {devices}.")
+        raise UsageError(Words(message.format(backend=backend.title), hint.format(devices=", ".join(backend.devices))))
+    if flags.device.partition(":")[0].lower() not in ("", *backend.devices):
+        message = _("The {backend} engine has no device {device}.")
+        hint = _("It has {devices}.").format(devices=", ".join(backend.devices))
+        if backend.takes_gpu_layers:
+            hint = _("It puts layers on a GPU with --gpu-layers N.")
+        raise UsageError(Words(message.format(backend=backend.title, device=one_line(flags.device, 40)), hint))
 
 
 def _chosen_model(context: AppContext, text: str) -> ModelEntry:

@@ -5,27 +5,26 @@ Finds the model in the library, on disk or, by its header alone, behind an addre
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-import msgspec
-
 from app.chat.messages import JsonObject
 from app.context import AppContext
+from app.engines.backend_choice import backends_for
 from app.errors import AppError, Words, one_line
 from app.i18n import _
 from app.models.byte_source import HeaderError
 from app.models.entry import ModelEntry
 from app.models.fit_records import rest_bytes
-from app.models.fit_types import Fit, Measured, MemoryEstimate, Verdict
+from app.models.fit_types import Fit, FitQuestion, Measured, MemoryEstimate, Verdict
 from app.models.fit_words import fit_sentence, owner_rows
 from app.models.model_name import model_name
 from app.models.quantization import effective_bits
 from app.models.shape_gguf import shape_of_gguf
 from app.units import bytes_text, count_text, percent_text, rate_text
 from backends.protocol import LoadParams
+from backends.registry import BACKENDS
 
 
 def find_model(context: AppContext, text: str) -> ModelEntry:
@@ -40,19 +39,13 @@ def find_model(context: AppContext, text: str) -> ModelEntry:
     return context.library.find(text)
 
 
-def fit_params(context: AppContext, flags: argparse.Namespace, entry: ModelEntry) -> LoadParams:
-    """Return how the model would be loaded: the flags, else its defaults, else the settings."""
-    given = {"context_tokens": flags.context, "kv_type": flags.kv_type, "gpu_layers": flags.gpu_layers}
-    return msgspec.structs.replace(
-        context.load_params(entry), **{name: value for name, value in given.items() if value is not None}
-    )
-
-
-def fit_json(entry: ModelEntry, params: LoadParams, fit: Fit, measured: Measured | None) -> JsonObject:
+def fit_json(entry: ModelEntry, question: FitQuestion, fit: Fit, measured: Measured | None) -> JsonObject:
     """Return the answer with the keys of `cutaway fit --json`; what nobody knows is null."""
+    params = question.params
     return {
         "model": entry.key,
         "quantization": entry.quantization,
+        "backend": question.backend,
         "device": fit.device.name if fit.device else None,
         "context_tokens": fit.context_tokens,
         "kv_type": params.kv_type,
@@ -86,8 +79,9 @@ def fit_table(fit: Fit, measured: Measured | None) -> list[list[str]]:
     return rows
 
 
-def fit_lines(entry: ModelEntry, params: LoadParams, fit: Fit) -> list[str]:
+def fit_lines(entry: ModelEntry, question: FitQuestion, fit: Fit) -> list[str]:
     """Return what is said around the table: the sentence, the largest contexts, the speed."""
+    params = question.params
     lines = [f"{entry.key}: {fit_sentence(fit)}"]
     rooms = [
         _("{type}: {tokens} tokens").format(type=kv_type, tokens=count_text(tokens))
@@ -100,6 +94,8 @@ def fit_lines(entry: ModelEntry, params: LoadParams, fit: Fit) -> list[str]:
         words = _("Speed measured here: {rate}") if fit.is_speed_measured else _("Speed predicted: about {rate}")
         lines.append(words.format(rate=rate_text(fit.decode_tokens_per_s)))
     lines.append(_source_words(fit, params))
+    if backends_for(entry)[0].name != question.backend:
+        lines.append(_("Asked for the {backend} engine.").format(backend=BACKENDS[question.backend].title))
     return [line for line in lines if line]
 
 

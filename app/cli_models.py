@@ -12,15 +12,17 @@ from typing import Protocol
 from app import cli_commands, cli_fit, cli_text
 from app.chat.messages import JsonObject
 from app.context import AppContext
+from app.engines.backend_choice import check_backend, kind_of_entry
+from app.engines.supervisor import LoadRequest
 from app.errors import AppError, Words, one_line
 from app.i18n import _, ngettext
 from app.models.adding import is_folder_of_models
 from app.models.entry import ModelEntry
-from app.models.fit_types import Fit
+from app.models.fit_types import Fit, FitQuestion
 from app.models.library import LibraryError
 from app.models.removal import deletion_words
 from app.units import bytes_text
-from backends.protocol import LoadParams
+from backends.registry import BACKENDS
 
 DONE = 0
 
@@ -68,15 +70,18 @@ def run_fit(flags: argparse.Namespace, terminal: Terminal) -> int:
         entry = cli_fit.find_model(context, flags.model)
         if entry.fault:
             raise AppError(Words(_("{name}: {fault}").format(name=one_line(entry.name, 80), fault=entry.fault)))
-        params = cli_fit.fit_params(context, flags, entry)
-        context.advisor.probe(entry, params)
+        backend = flags.backend or context.backend_of(entry)
+        if kind_of_entry(entry) not in BACKENDS[backend].loads:  # whether it is installed does not matter here
+            check_backend(backend, str(entry.path), kind_of_entry(entry))
+        question = FitQuestion(backend, cli_commands.load_params(context, flags, entry, backend))
+        context.advisor.probe(entry, question.params, backend=backend)
         context.advisor.learn_bandwidth()
-        fit = context.advisor.fit(entry, params)
-        measured = context.advisor.measured(entry, params)
+        fit = context.advisor.fit(entry, question.params, backend)
+        measured = context.advisor.measured(entry, question.params, backend)
         if flags.json:
-            terminal.json(cli_fit.fit_json(entry, params, fit, measured))
+            terminal.json(cli_fit.fit_json(entry, question, fit, measured))
             return DONE
-        sentence, *others = cli_fit.fit_lines(entry, params, fit)
+        sentence, *others = cli_fit.fit_lines(entry, question, fit)
         terminal.line(cli_text.safe_line(sentence))
         if fit.estimate is not None:
             for line in cli_text.table(cli_fit.fit_table(fit, measured)):
@@ -87,21 +92,21 @@ def run_fit(flags: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def agree_to_load(
-    context: AppContext, entry: ModelEntry, params: LoadParams, terminal: Terminal, *, is_forced: bool
+    context: AppContext, entry: ModelEntry, request: LoadRequest, terminal: Terminal, *, is_forced: bool
 ) -> None:
     """Have a person agree to what stands in the way of this load, if anything does.
 
     Raises:
         AppError: they did not, or nobody could be asked.
     """
-    question = context.gate.question(entry, params)
+    question = context.gate.question(entry, request.params, request.backend)
     if question is None:
         return
     if not is_forced:
         terminal.notice(question)
         if not terminal.agrees(_("Load it anyway?")):
             raise AppError(Words(_("The model was not loaded."), _("With --force it is loaded without asking.")))
-    context.gate.agree(entry, params)
+    context.gate.agree(entry, request.params, request.backend)
 
 
 def _list(context: AppContext, flags: argparse.Namespace, terminal: Terminal) -> None:
@@ -112,7 +117,14 @@ def _list(context: AppContext, flags: argparse.Namespace, terminal: Terminal) ->
     for text in library.notices():
         terminal.notice(Words(text))
     entries = library.entries()
-    fits = context.advisor.fits(entries)
+    if flags.backend:
+        backend = BACKENDS[flags.backend]
+        entries = [entry for entry in entries if kind_of_entry(entry) in backend.loads]
+    fits = {
+        entry.key: context.advisor.fit(entry, context.load_params(entry, flags.backend), flags.backend)
+        for entry in entries
+        if not entry.fault
+    }
     if flags.json:
         terminal.json([model_json(entry, fits.get(entry.key)) for entry in entries])
         return

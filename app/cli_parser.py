@@ -16,13 +16,14 @@ from app.i18n import _
 from app.settings_fields import checked
 from backends.registry import BACKENDS
 
-COMMANDS = ("chat", "models", "fit", "selftest")
+COMMANDS = ("chat", "models", "fit", "bench", "selftest")
 MODELS_COMMANDS = ("list", "search", "show", "download", "import", "remove")
 
 # Flags of `chat` that are settings of the same name: checked by the settings' own bounds.
 SAMPLING_FLAGS = ("temperature", "top_p", "top_k", "min_p", "seed", "max_tokens")
 
 _MAX_GPU_LAYERS = 100_000
+_MAX_COUNT = 1_000_000  # of tokens or requests of a measurement
 
 
 class UsageError(AppError):
@@ -56,7 +57,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     models = commands.add_parser("models", help=_("the library of models"), allow_abbrev=False)
     _add_models(models.add_subparsers(dest="models_command", metavar=_("COMMAND")))
     _add_fit(commands.add_parser("fit", help=_("what a model would take here"), allow_abbrev=False))
+    _add_bench(commands.add_parser("bench", help=_("how fast a model reads and writes here"), allow_abbrev=False))
     selftest = commands.add_parser("selftest", help=_("check that everything works here"), allow_abbrev=False)
+    _add_backend(selftest)
     _add_json(selftest)
     _check_word(arguments[:1], COMMANDS)
     if arguments[:1] == ["models"]:
@@ -92,14 +95,11 @@ def _check_word(words: Sequence[str], known: Sequence[str], after: str = "") -> 
 def _add_chat(parser: argparse.ArgumentParser) -> None:
     parser.description = _("Without --prompt, and with a terminal to type into, this is a dialogue.")
     add = parser.add_argument
-    add("--model", metavar="M", default="", help=_("a name of the library or the path of a GGUF file"))
+    add("--model", metavar="M", default="", help=_("a name of the library, a GGUF file or a folder of safetensors"))
     add("--prompt", metavar=_("TEXT"), help=_("what to answer; without it standard input is read where it is a pipe"))
     add("--system", metavar=_("TEXT"), default="", help=_("what the model is told first"))
-    add("--backend", choices=sorted(BACKENDS), default="llama_cpp", help=_("the engine; echo needs no model"))
-    add("--context", metavar="N", type=_setting("context_tokens", int), help=_("context in tokens"))
-    add("--kv-type", metavar="T", type=_setting("kv_type", str), help=_("how the chat is kept in memory: f16, q8_0"))
-    add("--threads", metavar="N", type=_setting("threads", int), help=_("processor cores to use"))
-    add("--gpu-layers", metavar="N", type=_gpu_layers, help=_("layers of the model to put on the GPU"))
+    add("--backend", choices=sorted(BACKENDS), default="", help=_("the engine; echo needs no model"))
+    _add_load(parser)
     for name in SAMPLING_FLAGS:
         convert = float if name in ("temperature", "top_p", "min_p") else int
         add("--" + name.replace("_", "-"), metavar="N", type=_setting(name, convert), help=_SAMPLING_HELP[name]())
@@ -123,6 +123,7 @@ _SAMPLING_HELP: dict[str, Callable[[], str]] = {
 def _add_models(commands: argparse._SubParsersAction[_Parser]) -> None:
     listed = commands.add_parser("list", help=_("show every model on this machine"), allow_abbrev=False)
     listed.add_argument("--no-scan", action="store_true", help=_("show what was found last time, without looking"))
+    _add_backend(listed)
     _add_json(listed)
     found = commands.add_parser("search", help=_("find models on the hub"), allow_abbrev=False)
     found.add_argument("words", metavar=_("WORDS"), nargs="*", help=_("words, owner/name, or a pasted address"))
@@ -149,10 +150,39 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.description = _("Nothing is loaded: the engine's allocator is asked, or the file's header.")
     add = parser.add_argument
     add("model", metavar="M", help=_("a name of the library, a path, or the address of a GGUF file"))
+    _add_backend(parser)
+    _add_load(parser)
+    _add_json(parser)
+
+
+def _add_bench(parser: argparse.ArgumentParser) -> None:
+    parser.description = _("Prompts of exactly so many tokens, answers of exactly so many, each round another prompt.")
+    add = parser.add_argument
+    add("--model", metavar="M", default="", help=_("a name of the library, a GGUF file or a folder of safetensors"))
+    add("--backend", choices=sorted(BACKENDS), default="", help=_("the engine; echo needs no model"))
+    add("--prompt-tokens", metavar="N", type=_count, help=_("of each prompt"))
+    add("--new-tokens", metavar="N", type=_count, help=_("of each answer"))
+    add("--requests", metavar="N", type=_count, help=_("how many are asked at the same time"))
+    add("--repetitions", metavar="R", type=_count, help=_("rounds that count; one more warms up"))
+    add("--ladder", action="store_true", help=_("measure what each part of the engine is worth, one after the other"))
+    _add_load(parser)
+    add("--force", action="store_true", help=_("load a model that may be too large"))
+    _add_json(parser)
+
+
+def _add_backend(parser: argparse.ArgumentParser) -> None:
+    names = sorted(name for name, backend in BACKENDS.items() if backend.loads)
+    parser.add_argument("--backend", choices=names, default="", help=_("the engine; without it each model's own"))
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say how a model is loaded."""
+    add = parser.add_argument
+    add("--device", metavar="D", default="", help=_("where a torch model lies: cpu, cuda, cuda:1, mps"))
     add("--context", metavar="N", type=_setting("context_tokens", int), help=_("context in tokens"))
     add("--kv-type", metavar="T", type=_setting("kv_type", str), help=_("how the chat is kept in memory: f16, q8_0"))
+    add("--threads", metavar="N", type=_setting("threads", int), help=_("processor cores to use"))
     add("--gpu-layers", metavar="N", type=_gpu_layers, help=_("layers of the model to put on the GPU"))
-    _add_json(parser)
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
@@ -171,6 +201,13 @@ def _setting(name: str, convert: Callable[[str], object]) -> Callable[[str], obj
             raise argparse.ArgumentTypeError(error.words.message) from error
 
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MAX_COUNT:
+        message = _("“{text}” is not a number from 1 to {most}")
+        raise argparse.ArgumentTypeError(message.format(text=one_line(text, 40), most=f"{_MAX_COUNT:,}"))
+    return int(text)
 
 
 def _gpu_layers(text: str) -> int:

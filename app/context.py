@@ -23,6 +23,7 @@ from app.chat.session import ChatSession, SessionServices
 from app.chat.session_events import OnSessionEvent
 from app.chat.store import ChatStore, open_store
 from app.connections import ConnectionCounter
+from app.engines.backend_choice import chosen_backend, is_loadable, own_choice
 from app.engines.load_recorder import LoadRecorder
 from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest
 from app.errors import AppError, Words
@@ -35,6 +36,7 @@ from app.settings import SettingsStore
 from app.units import bytes_text
 from backends import protocol
 from backends.client import EngineDied, WorkerCommand
+from backends.registry import BACKENDS
 from backends.renderer_client import RendererClient
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ class AppContext:
             if self._advisor is None:
                 from app.models.advisor import FitAdvisor
 
-                self._advisor = FitAdvisor(self.library, self.load_params, self._held_bytes)
+                self._advisor = FitAdvisor(self.library, self.load_params, self._held_bytes, backend_of=self.backend_of)
             return self._advisor
 
     @property
@@ -253,20 +255,42 @@ class AppContext:
             self.library.record(path, measured)
             entry = self.entry_in_use()
             if entry is not None and entry.path == path:
-                self.advisor.learn_from_answer(entry, measured.decode_tokens_per_s)
+                params = self.load_params(entry, measured.backend)
+                self.advisor.learn_from_answer(entry, measured.decode_tokens_per_s, params, measured.backend)
         except AppError as error:
             _log.warning("a measurement could not be kept: %s", error)
 
     # --------------------------------------------------------------------------------------- models
 
-    def load_model(self, entry: ModelEntry, backend: str = "llama_cpp") -> None:
-        """Load a model of the library with its params and remember it; returns at once."""
+    def load_model(self, entry: ModelEntry, backend: str = "") -> None:
+        """Load a model of the library with its params and remember it; returns at once.
+
+        Args:
+            entry: the model.
+            backend: by which backend; "" for the one that takes it.
+        """
         self.settings.change(last_model=entry.key)
-        self.engine.load(LoadRequest(str(entry.path), backend, self.load_params(entry)))
+        backend = backend or self.backend_of(entry)
+        self.engine.load(LoadRequest(str(entry.path), backend, self.load_params(entry, backend)))
+
+    def backend_of(self, entry: ModelEntry) -> str:
+        """Return the name of the backend that takes a model: its own default, else the settings', else the first."""
+        return chosen_backend(entry, self.settings.get().backend)
+
+    def choose_backend(self, entry: ModelEntry, backend: str) -> None:
+        """Have a backend take a model from now on; blocks for the library's disk.
+
+        Raises:
+            LibraryError: the library cannot be written, or does not know the model.
+        """
+        own = own_choice(entry, backend, self.settings.get().backend)
+        known = self.library.find(entry.key)
+        if known.defaults.backend != own:
+            self.library.set_defaults(known.key, msgspec.structs.replace(known.defaults, backend=own))
 
     def preferred_model(self) -> ModelEntry | None:
-        """Return the model to start with: the last one used, else the first that is whole."""
-        entries = [entry for entry in self.library.entries() if not entry.fault and entry.format == "gguf"]
+        """Return the model to start with: the last one used, else the first that a backend here can load."""
+        entries = [entry for entry in self.library.entries() if is_loadable(entry)]
         last = self.settings.get().last_model
         return next((entry for entry in entries if entry.key == last), entries[0] if entries else None)
 
@@ -281,15 +305,26 @@ class AppContext:
 
     def memory_hint(self) -> str:
         """Return what the model needs and what is free now, in a sentence; "" when nobody can tell."""
-        entry = self.entry_in_use()
-        fit = self.advisor.fit(entry) if entry is not None else None
+        entry, request = self.entry_in_use(), self.engine.request
+        fit = self.advisor.fit(entry, request.params, request.backend) if entry is not None and request else None
         if fit is None or fit.estimate is None:
             return ""
         words = _("It needs about {needed}; {free} are free now.")
         return words.format(needed=bytes_text(fit.estimate.needed_bytes), free=bytes_text(fit.free_bytes))
 
-    def load_params(self, entry: ModelEntry | None = None) -> protocol.LoadParams:
-        """Return how a model is loaded: its own defaults, where it has some, else the settings."""
+    def load_params(self, entry: ModelEntry | None = None, backend: str = "") -> protocol.LoadParams:
+        """Return how a model is loaded: as the person wants it, with the backend's exact KV type for one it has not.
+
+        Args:
+            entry: the model; None for any.
+            backend: which backend would load it; "" for the one that takes it.
+        """
+        wanted = self.wanted_params(entry)
+        found = BACKENDS[backend or (self.backend_of(entry) if entry is not None else next(iter(BACKENDS)))]
+        return wanted if found.can_store(wanted.kv_type) else msgspec.structs.replace(wanted, kv_type=found.kv_types[0])
+
+    def wanted_params(self, entry: ModelEntry | None = None) -> protocol.LoadParams:
+        """Return how a person wants a model loaded, whatever the backend: its own defaults, else the settings."""
         defaults = entry.defaults if entry is not None else ModelDefaults()
         settings = self.settings.get()
         return protocol.LoadParams(

@@ -80,9 +80,25 @@ _ERRORS: dict[str, Callable[[], _Pair]] = {
         _("The {backend} engine is not installed or cannot start here: {detail}"),
         _("Install Cutaway again, or choose another engine."),
     ),
+    ErrorCode.ENGINE_NOT_INSTALLED: lambda: (
+        _("The {backend} engine is not installed."),
+        _("Install it with `pip install {packages}` beside Cutaway, or choose another engine."),
+    ),
+    ErrorCode.WRONG_KIND: lambda: (
+        _("The {backend} engine cannot load “{name}”: it takes {takes}."),
+        _("Choose another engine for this model, or another model."),
+    ),
+    ErrorCode.RUNS_CODE: lambda: (
+        _("“{name}” needs code of its own to run ({detail}), and Cutaway never runs code that comes with a model."),
+        _("Choose another model, or a GGUF of this one."),
+    ),
     ErrorCode.UNKNOWN_ARCHITECTURE: lambda: (
         _("“{name}” is a model of a kind this engine does not know: {architecture}"),
         _("A newer version of Cutaway may know it. Until then choose another model."),
+    ),
+    ErrorCode.WEIGHTS_UNSUPPORTED: lambda: (
+        _("The weights of “{name}” are stored in a way this engine cannot read: {detail}"),
+        _("Choose the model in bfloat16, float16 or float32, or a GGUF of it."),
     ),
     ErrorCode.OUT_OF_MEMORY: lambda: (
         _("There is not enough memory: about {needed} are needed, {free} are free."),
@@ -172,6 +188,18 @@ _NOTICES: dict[str, Callable[[], _Pair]] = {
     NoticeCode.FLASH_ATTENTION_OFF: lambda: (
         _("Flash attention is not available for this model, so it is off."),
         _("Answers are the same; long chats take more memory and time."),
+    ),
+    NoticeCode.DTYPE_CHANGED: lambda: (
+        _("This device does not compute in the number format of the model's file, so another one is in use."),
+        _("Answers may differ in small ways from those on other devices."),
+    ),
+    NoticeCode.PLAIN_PATH: lambda: (
+        _("This model runs without KV blocks, each chat with a cache of its own: {note}"),
+        _("Answers are right, only slower and with more memory; chats share no beginnings."),
+    ),
+    NoticeCode.KV_TYPE_NOT_USED: lambda: (
+        _("The KV cache was to be kept as {asked}; {backend} keeps it as {kv_type}."),
+        _("Answers are not less exact. The chat takes more memory than {asked} would."),
     ),
 }
 

@@ -16,6 +16,7 @@ from app.paths import Paths
 from app.settings import SettingsStore
 
 if TYPE_CHECKING:
+    from app.downloads.fetched import FetchedRecord
     from app.downloads.queue import DownloadQueue
     from app.downloads.types import Download
     from app.hub.hub import Hub
@@ -75,6 +76,13 @@ class Network:
                 self._downloads = DownloadQueue(self._paths.data, cache, self.clients, self._on_change)
             return self._downloads
 
+    @property
+    def fetched(self) -> FetchedRecord:
+        """What was downloaded before, for asking the hub what is newer."""
+        from app.downloads.fetched import FetchedRecord
+
+        return FetchedRecord(self._paths.data)
+
     def watch_downloads(self, watcher: OnDownload) -> None:
         """Tell this of every change of a download, on any thread."""
         self._watchers.append(watcher)
@@ -83,6 +91,9 @@ class Network:
         """Let downloads rest where the next start goes on, and let go of every connection."""
         with self._lock:
             downloads, self._downloads = self._downloads, None
+            tokens = self._tokens
+        if tokens is not None:
+            tokens.close()
         if downloads is not None:
             downloads.close()
         self.clients.close()

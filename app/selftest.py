@@ -6,6 +6,7 @@ process, since a missing system library may end it.
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import subprocess
@@ -55,14 +56,19 @@ class Check:
     duration_s: float
 
 
-def run_checks(report: Callable[[Check], None] | None = None) -> list[Check]:
-    """Check everything, tell each outcome as it comes, and return them all."""
+def run_checks(report: Callable[[Check], None] | None = None, backend: str = "") -> list[Check]:
+    """Check everything, tell each outcome as it comes, and return them all.
+
+    Args:
+        report: told each outcome.
+        backend: which backend is to load the starter model; "" for the one that takes it by itself.
+    """
     checks: list[Check] = []
     with tempfile.TemporaryDirectory(prefix="cutaway-selftest-", ignore_cleanup_errors=True) as folder:
         for name, work in _WORKS.items():
             home = Path(folder) / name
             home.mkdir()
-            check = _checked(name, work, home)
+            check = _checked(name, functools.partial(work, backend=backend) if work is _starter else work, home)
             checks.append(check)
             if report is not None:
                 report(check)
@@ -151,7 +157,7 @@ class _Unseen:
         """Nothing."""
 
 
-def _starter(home: Path) -> str:
+def _starter(home: Path, backend: str = "") -> str:
     """Load the starter model and have it answer a question in a chat."""
     context = build_context({"CUTAWAY_HOME": str(home)})
     try:
@@ -159,7 +165,8 @@ def _starter(home: Path) -> str:
         if entry is None:
             raise _fail(_("The starter model is not there."), _("Install Cutaway again."))
         chat = WaitingChat(context, _Unseen(), _LIMIT_S)
-        loaded = chat.load(LoadRequest(str(entry.path), params=context.load_params()))
+        backend = backend or context.backend_of(entry)
+        loaded = chat.load(LoadRequest(str(entry.path), backend, context.load_params(entry, backend)))
         chat.begin(params={"temperature": 0.0, "max_tokens": 6, "seed": 1})
         answer = chat.ask("Say hello.")
         if answer.words is not None:

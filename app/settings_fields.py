@@ -17,6 +17,7 @@ import msgspec
 from app.errors import AppError, Words
 from app.i18n import _
 from app.paths import resources_folder
+from backends.registry import BACKENDS
 
 _T = TypeVar("_T")
 
@@ -86,6 +87,11 @@ def _languages() -> dict[str, str]:
     return {found.parent.parent.name: found.parent.parent.name for found in sorted(folder.glob("*/LC_MESSAGES/*.mo"))}
 
 
+def _backends() -> dict[str, str]:
+    """Return the backends that load a person's models."""
+    return {backend.name: backend.title for backend in BACKENDS.values() if backend.loads}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every setting. Each field's default carries the reason for it.
@@ -110,6 +116,16 @@ class Settings:
             title=lambda: _("Light or dark"),
             sentence=lambda: _("The colours of the window."),
             choices=lambda: {"system": _("As the system"), "light": _("Light"), "dark": _("Dark")},
+        ),
+    )
+    backend: str = _setting(
+        "",  # the one that is quickest with the kind of file, which the registry's order says
+        Setting(
+            group=_engine,
+            title=lambda: _("Preferred engine"),
+            sentence=lambda: _("Which engine runs the models that more than one can load."),
+            choices=lambda: {"": _("Automatic"), **_backends()},
+            is_open=True,  # one that a newer version knows may be back tomorrow
         ),
     )
     context_tokens: int = _setting(

@@ -19,7 +19,11 @@ class ErrorCode(enum.StrEnum):
     NOT_A_MODEL = "not_a_model"  # path, detail: not a GGUF at all
     HEADER_INVALID = "header_invalid"  # path, detail: a GGUF whose header cannot be true
     ENGINE_MISSING = "engine_missing"  # backend, detail: the engine's library cannot be loaded
+    ENGINE_NOT_INSTALLED = "engine_not_installed"  # backend, packages: what brings the engine's library
+    WRONG_KIND = "wrong_kind"  # path, backend, takes: the engine loads models of another kind
+    RUNS_CODE = "runs_code"  # path, detail: what in the model asks for code of its own, such as auto_map
     UNKNOWN_ARCHITECTURE = "unknown_architecture"  # path, architecture
+    WEIGHTS_UNSUPPORTED = "weights_unsupported"  # path, detail: how the weights are stored, such as gptq
     OUT_OF_MEMORY = "out_of_memory"  # needed_bytes, free_bytes (0 when unknown)
     LOAD_FAILED = "load_failed"  # path, detail
     NO_VOCABULARY = "no_vocabulary"  # path
@@ -48,6 +52,9 @@ class NoticeCode(enum.StrEnum):
     CONTEXT_BEYOND_TRAINING = "context_beyond_training"  # asked for in so many words, and in use
     GPU_NOT_USED = "gpu_not_used"  # layers were asked for a GPU and lie on the CPU
     FLASH_ATTENTION_OFF = "flash_attention_off"
+    DTYPE_CHANGED = "dtype_changed"  # the device does not compute in the number format of the file
+    PLAIN_PATH = "plain_path"  # note (ModelLoaded.path_note): the model runs without KV blocks
+    KV_TYPE_NOT_USED = "kv_type_not_used"  # asked, kv_type, backend: K and V are kept in another type than asked for
 
 
 class EngineError(Exception):

@@ -52,6 +52,7 @@ class SamplingParams(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     logprobs: int | None = None  # None: none; n: of the token drawn and of the n likeliest, from the unchanged model
     grammar: str = ""  # GBNF that the answer must follow; not together with json_schema
     json_schema: str = ""  # JSON text of a schema that the answer must follow
+    ignore_eos: bool = False  # go on past the end of the text, for measurements of a fixed length
 
 
 class LoadParams(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -71,6 +72,7 @@ class LoadParams(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     dtype: str = ""  # torch: "float32", "float16", "bfloat16"; "": the file's own, where the device computes in it
     memory_share: float = 0.0  # torch: share of the free memory that KV blocks may take; 0: just what the context needs
     prefix_cache: bool = True  # torch: keep the blocks of ended requests until their room is needed
+    reuse_kv: bool = True  # torch: False computes the whole text again for every token; to measure what the cache saves
 
 
 # ------------------------------------------------------------------------------------- memory, capabilities

@@ -5,10 +5,14 @@ Listens to the bridge and speaks through the notice bar; decides nothing about c
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
+
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.context import AppContext
 from app.deaths import words_for_death
+from app.engines.backend_choice import load_notices, quantization_text
 from app.engines.supervisor import EngineEvent, ResponseChanged, StateChanged
 from app.errors import Words, words_for
 from app.i18n import _
@@ -24,7 +28,23 @@ from ui.tasks import Tasks
 _ENGINE_KEY = "engine"
 _SILENCE_KEY = "engine silent"
 _QUESTION_KEY = "load question"
+SWITCHED_KEY = "backend switched"  # what a switch means for the chat that is open
 _LOAD_KEYS = (_ENGINE_KEY, _SILENCE_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A load that a person wants.
+
+    Attributes:
+        entry: the model.
+        backend: which backend is to load it.
+        came_from: the backend that has it now; "" where the model is another one.
+    """
+
+    entry: ModelEntry
+    backend: str
+    came_from: str = ""
 
 
 class EngineStatus(QObject):
@@ -32,6 +52,9 @@ class EngineStatus(QObject):
 
     Attributes:
         entry: the model that is loaded or being loaded; None for none.
+        backend: name of the backend that has it; "" for none.
+        _came_from: the backend that had the model before the person chose another one; "" when nobody did.
+        _loaded_keys: notices of what came otherwise than asked for, which go with the load.
         _wishes: how many loads were wished for; only the last one counts.
         _progress: how far the load is, 0 to 1.
         _was_loaded: whether the present engine had its model ready.
@@ -48,6 +71,9 @@ class EngineStatus(QObject):
     ) -> None:
         super().__init__(parent)
         self.entry: ModelEntry | None = None
+        self.backend = ""
+        self._came_from = ""
+        self._loaded_keys: list[str] = []
         self._tasks = tasks
         self._wishes = 0
         self._context = context
@@ -64,37 +90,50 @@ class EngineStatus(QObject):
 
         A file that changed on disk may have to be hashed, which takes its time.
         """
+        self._load(_Wish(entry, self._context.backend_of(entry)))
+
+    def switch(self, backend: str) -> None:
+        """Load the present model by another backend, and by that one from now on; nothing happens for the same one."""
+        entry = self.entry
+        if entry is None or backend == self.backend:
+            return
+        self._tasks.run(lambda: self._context.choose_backend(entry, backend), lambda _done: None)
+        self._load(_Wish(entry, backend, self.backend))
+
+    def _load(self, wish: _Wish) -> None:
         self._wishes += 1
-        wish, gate, params = self._wishes, self._context.gate, self._context.load_params(entry)
+        number, gate, params = self._wishes, self._context.gate, self._context.load_params(wish.entry, wish.backend)
         self._notices.dismiss(_QUESTION_KEY)
-        if gate.takes_time(entry, params):
+        if gate.takes_time(wish.entry, params, wish.backend):
             self._tasks.run(
-                lambda: gate.question(entry, params), lambda question: self._on_question(wish, entry, question)
+                lambda: gate.question(wish.entry, params, wish.backend),
+                lambda question: self._on_question(number, wish, question),
             )
         else:
-            self._on_question(wish, entry, gate.question(entry, params))
+            self._on_question(number, wish, gate.question(wish.entry, params, wish.backend))
 
-    def _on_question(self, wish: int, entry: ModelEntry, question: Words | None) -> None:
-        if wish != self._wishes:
+    def _on_question(self, number: int, wish: _Wish, question: Words | None) -> None:
+        if number != self._wishes:
             return  # another model was chosen meanwhile
         if question is None:
-            self._begin(entry)
+            self._begin(wish)
             return
 
         def load_anyway() -> None:
-            self._context.gate.agree(entry, self._context.load_params(entry))
+            params = self._context.load_params(wish.entry, wish.backend)
+            self._context.gate.agree(wish.entry, params, wish.backend)
             self._notices.dismiss(_QUESTION_KEY)
-            self._begin(entry)
+            self._begin(wish)
 
         self._notices.show_notice(
             _QUESTION_KEY, question.message, question.hint, NoticeLevel.WARNING, _("Load anyway"), load_anyway
         )
         self.changed.emit()
 
-    def _begin(self, entry: ModelEntry) -> None:
-        self.entry = entry
+    def _begin(self, wish: _Wish) -> None:
+        self.entry, self.backend, self._came_from = wish.entry, wish.backend, wish.came_from
         self._progress = 0.0
-        self._context.load_model(entry)
+        self._context.load_model(wish.entry, wish.backend)
         self.changed.emit()
 
     @property
@@ -103,9 +142,9 @@ class EngineStatus(QObject):
         if self.entry is None:
             return _("No model")
         loaded = self._context.engine.loaded
-        request = self._context.engine.request
-        backend = registry.BACKENDS[request.backend].title if request else ""
-        facts = [self.entry.name, self.entry.quantization, backend, loaded.device if loaded else ""]
+        quantization = quantization_text(self.entry.quantization, loaded.quantization if loaded else "")
+        title = registry.BACKENDS[self.backend].title if self.backend else ""
+        facts = [self.entry.name, quantization, title, loaded.device if loaded else ""]
         return " · ".join(fact for fact in facts if fact)
 
     @property
@@ -155,13 +194,15 @@ class EngineStatus(QObject):
             self._progress = 0.0
             self._was_loaded = False
             self._has_failed = False
-            for key in _LOAD_KEYS:
+            for key in (*_LOAD_KEYS, *self._loaded_keys):
                 self._notices.dismiss(key)
+            self._loaded_keys.clear()
 
     def _on_loaded(self, event: protocol.ModelLoaded) -> None:
         self._was_loaded = True
-        for code in event.notices:
-            words = words_for(code, {"context_tokens": event.context_tokens, "path": event.model_path})
+        self._came_from = ""
+        for code, words in load_notices(self._context.wanted_params(self.entry), event):
+            self._loaded_keys.append(f"loaded {code}")
             self._notices.show_notice(f"loaded {code}", words.message, words.hint, NoticeLevel.WARNING)
 
     def _on_died(self, event: EngineDied) -> None:
@@ -184,4 +225,9 @@ class EngineStatus(QObject):
         )
 
     def _tell(self, message: str, hint: str, action: str) -> None:
-        self._notices.show_notice(_ENGINE_KEY, message, hint, NoticeLevel.ERROR, action, self._context.engine.restart)
+        callback = self._context.engine.restart
+        if came_from := self._came_from:  # it was another backend's a moment ago, and worked
+            action = _("Back to {backend}").format(backend=registry.BACKENDS[came_from].title)
+            callback = functools.partial(self.switch, came_from)
+            self._notices.dismiss(SWITCHED_KEY)
+        self._notices.show_notice(_ENGINE_KEY, message, hint, NoticeLevel.ERROR, action, callback)

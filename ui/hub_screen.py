@@ -47,6 +47,7 @@ class HubScreen(QObject):
         downloads: the same for the downloads.
         _detail: the repo that is shown.
         _wanted: which repo, revision and row were asked for last.
+        _keyring_tasks: what waits for the system's keyring, and so for a person; nothing else waits behind it.
 
     Signals:
         use_requested(entry): a person wants to chat with this model of the library.
@@ -79,12 +80,13 @@ class HubScreen(QObject):
         """
         super().__init__(panel)
         self.panel: HubPanel = panel.hub
-        self.downloads = DownloadsScreen(context, panel.hub, tasks, tell)
         self._models_panel = panel
         self._context = context
         self._network = context.network
         self._tasks = tasks
         self._questions = HubQuestions(self, waiting)
+        self._keyring_tasks = Tasks(None, self, 1)
+        self.downloads = DownloadsScreen(context, panel.hub, tasks, tell, self._questions)
         self._searching, self._looking, self._comparing = Latest(), Latest(), Latest()
         self._detail: RepoDetail | None = None
         self._wanted = RepoReference(repo="")
@@ -124,16 +126,19 @@ class HubScreen(QObject):
             return entries_here(rows, entries), repos_here(entries)
 
         self._tasks.run(look, lambda found: self.panel.set_here(*found))
+        self.downloads.refresh()
 
     def close(self) -> None:
         """Take back every question and tell nothing more; downloads rest when the context is closed."""
         for latest in (self._searching, self._looking, self._comparing):
             latest.end()
         self.downloads.close()
+        self._network.tokens.close()
 
     def finish(self) -> None:
         """Wait for what still runs; the window is hidden by then."""
         self._questions.wait_all()
+        self._keyring_tasks.wait_all()
 
     # ------------------------------------------------------------------------------- searches and picks
 
@@ -314,7 +319,7 @@ class HubScreen(QObject):
             self.panel.view.set_busy(False)
             self.panel.view.show_token_fault(words)
 
-        self._tasks.run(keep, self._on_token_kept, fault)
+        self._keyring_tasks.run(keep, self._on_token_kept, fault)
 
     def _on_token_kept(self, _place: TokenPlace) -> None:
         self._show_keeping()
@@ -329,17 +334,19 @@ class HubScreen(QObject):
         def forget() -> None:
             self._network.tokens.forget(self._network.hub.endpoint)
 
-        self._tasks.run(forget, lambda _nothing: self._show_keeping())
+        self._keyring_tasks.run(forget, lambda _nothing: self._show_keeping())
 
     def _show_keeping(self) -> None:
         """Say where a token is kept; the keyring is asked on a background thread."""
 
-        def look() -> tuple[bool, bool]:
+        def look() -> dict[str, bool]:
             tokens, endpoint = self._network.tokens, self._network.hub.endpoint
             place = tokens.place(endpoint)
-            return place is not TokenPlace.SESSION and tokens.has_keyring(), place is not TokenPlace.NONE
+            has_keyring = place is not TokenPlace.SESSION and tokens.has_keyring()
+            is_silent = tokens.is_silent()
+            return {"has_keyring": has_keyring, "has_token": place is not TokenPlace.NONE, "is_silent": is_silent}
 
-        self._tasks.run(look, lambda found: self.panel.set_keeping(has_keyring=found[0], has_token=found[1]))
+        self._keyring_tasks.run(look, lambda found: self.panel.set_keeping(**found))
 
     @Slot(str)
     def _on_link(self, address: str) -> None:

@@ -16,11 +16,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.context import AppContext
 from app.errors import Words
+from app.i18n import _
 from app.models.adding import Added, add_paths
 from app.models.entry import ModelDefaults, ModelEntry
 from app.models.fit_types import Measured
 from app.models.library import DiskUse, ScanProgress
-from app.models.removal import Deletion, deletion_words
+from app.models.removal import Deletion, can_undo, deletion_words
 from app.models.scan_messages import ScanSummary
 from backends import protocol
 from backends.protocol import LifeCycle
@@ -319,8 +320,17 @@ class ModelsScreen(QObject):
         self.panel.show_deletion(key, deletion)
 
     def _on_deleted(self, entry: ModelEntry, done: Deletion) -> None:
-        self.tell(f"deleted {entry.key}", Words(deletion_words(entry.name, done)), NoticeLevel.FACT)
+        key, words = f"deleted {entry.key}", deletion_words(entry.name, done)
+        if can_undo(done):
+            self.notices.show_notice(key, words, action_text=_("Undo"), callback=lambda: self._undo(key, entry, done))
+        else:
+            self.tell(key, Words(words), NoticeLevel.FACT)
         self.on_library_changed(done)
+
+    def _undo(self, key: str, entry: ModelEntry, done: Deletion) -> None:
+        self.notices.dismiss(key)
+        library = self._context.library
+        self._tasks.run(lambda: library.undo_delete(entry, done), self.on_library_changed, self._on_failed)
 
     def _on_failed(self, words: Words) -> None:
         self.tell(words.message, words)

@@ -38,6 +38,7 @@ class Entry:
         have_bytes: how much of each file is here.
         progress: what the running transfer said last; None without one.
         stop: ends the running transfer; None without one.
+        nudge: ends a wait of the running transfer; set together with stop, or alone to try now.
         is_deleting: whether what is here is deleted once the transfer has ended.
         part: of a leftover, its unfinished file.
         meter: its speed.
@@ -55,6 +56,7 @@ class Entry:
     have_bytes: dict[int, int] = field(default_factory=dict)
     progress: Progress | None = None
     stop: threading.Event | None = None
+    nudge: threading.Event = field(default_factory=threading.Event)
     is_deleting: bool = False
     part: Path | None = None
     meter: SpeedMeter = field(default_factory=SpeedMeter)
@@ -98,6 +100,13 @@ class Entry:
         """Let the running transfer end."""
         if self.stop is not None:
             self.stop.set()
+            self.nudge.set()
+
+    def wait(self, stop: threading.Event, seconds: float) -> bool:
+        """Wait, on the transfer's thread, until it is nudged or the time is over; returns whether it is to end."""
+        self.nudge.wait(seconds)
+        self.nudge.clear()
+        return stop.is_set()
 
     def parts(self, layout: CacheLayout) -> Iterator[Path]:
         """Yield where its unfinished files lie or would."""

@@ -19,6 +19,7 @@ from app.downloads import words as say
 from app.downloads.cache_layout import CacheLayout
 from app.downloads.entry import Entry, entry_of
 from app.downloads.faults import DownloadError, disk_error, server_error
+from app.downloads.fetched import FetchedRecord, fetched_file
 from app.downloads.file_lock import FileLock
 from app.downloads.leftovers import delete_parts, find_leftovers
 from app.downloads.names import check_twins
@@ -82,6 +83,7 @@ class DownloadQueue:
         self._disk = ThreadPoolExecutor(max_workers=1, thread_name_prefix="download list")
         self._owner = FileLock(folder / _LOCK_NAME)
         self._file = QueueFile(folder / _FILE_NAME)
+        self._fetched = FetchedRecord(folder)
         self._is_owner = self._take_list()
         if self._is_owner:
             self._adopt(is_resuming)
@@ -164,15 +166,34 @@ class DownloadQueue:
         """Try again what has failed; the same as resume()."""
         self.resume(download_id)
 
+    def try_now(self, download_id: str) -> None:
+        """Let a download that waits for its next try have it at once."""
+        with self._lock:
+            entry = self._entries.get(download_id)
+            if entry is not None and entry.state is DownloadState.WAITING:
+                entry.nudge.set()
+
     def cancel(self, download_id: str, *, delete_part: bool) -> None:
-        """End a download for good; what is unfinished of it is deleted, or stays as a leftover."""
+        """End a download for good; what is unfinished of it is deleted, or stays as a leftover.
+
+        Of one that was cancelled before, what was left can be deleted by this too.
+        """
         with self._changing(download_id) as entry:
-            if entry is not None and entry.state not in (DownloadState.DONE, DownloadState.CANCELLED):
+            if entry is not None and entry.state is not DownloadState.DONE:
                 entry.halt()
                 entry.rest(DownloadState.CANCELLED)
-                entry.is_deleting = delete_part
-                if entry.stop is None:
+                entry.is_deleting = entry.is_deleting or delete_part
+                if entry.stop is None and delete_part:
                     self._delete_unfinished(entry)
+
+    def forget_missing(self) -> list[str]:
+        """Take what was deleted since it came off the list, and return which those were; looks at the disk."""
+        with self._lock:
+            done = [one for one in self._entries.values() if one.state is DownloadState.DONE]
+        gone = [one.download_id for one in done if one.path is not None and not one.path.exists()]
+        for download_id in gone:
+            self.remove(download_id)
+        return gone
 
     def remove(self, download_id: str) -> None:
         """Take a download off the list; what is under way is ended, and what is here stays."""
@@ -240,6 +261,7 @@ class DownloadQueue:
             if entry.state is DownloadState.QUEUED and entry.stop is None:
                 running += 1
                 entry.state, entry.stop = DownloadState.RUNNING, threading.Event()
+                entry.nudge.clear()
                 name = f"download {entry.download_id}"
                 thread = threading.Thread(target=self._run, args=(entry, entry.stop), name=name)
                 self._threads.add(thread)
@@ -287,11 +309,13 @@ class DownloadQueue:
         try:
             with contextlib.closing(self._clients.make_client(_SILENCE_S, keeps_connections=False)) as client:
                 for number, file in enumerate(entry.files):
-                    tools = TransferTools(self._clients, client, claimed_bytes=self._claimed(entry, number))
+                    claimed = self._claimed(entry, number)
+                    tools = TransferTools(self._clients, client, claimed_bytes=claimed, wait=entry.wait)
                     transfer = FileTransfer(
                         file, self._layout, self._change_tools(tools), self._teller(entry, stop, number)
                     )
                     path = transfer.run(stop)
+                    self._note(entry, transfer, file, path)
                     first = first or path
             if entry.branch and entry.files:
                 self._layout.set_branch(entry.files[0], entry.branch)
@@ -304,6 +328,14 @@ class DownloadQueue:
         except OSError as error:
             return disk_error(error, self._layout.root / "refs")
         return first
+
+    def _note(self, entry: Entry, transfer: FileTransfer, file: FileRef, path: Path) -> None:
+        """Write down that a file is here, and what of it is ours."""
+        try:
+            found = fetched_file(file, path, has_bytes=transfer.has_bytes, has_name=transfer.has_name)
+            self._fetched.note(entry.title, entry.branch, found)
+        except OSError as error:
+            _log.warning("What was downloaded could not be noted: %s", error.strerror)
 
     def _claimed(self, entry: Entry, number: int) -> Callable[[], int]:
         """Return what says how much everything else that is under way will still write."""

@@ -7,6 +7,7 @@ is hashed again before it is added to: only bytes that were flushed are trusted.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,6 +46,10 @@ class _DamagedError(Exception):
 class FileTransfer:
     """Fetches one file. run() is called once, on a background thread.
 
+    Attributes:
+        has_bytes: after run(), whether its bytes were received; else they lay in the cache already.
+        has_name: after run(), whether its name in the snapshot is new.
+
     Args:
         file: what is fetched.
         layout: the cache that it comes into.
@@ -55,6 +60,7 @@ class FileTransfer:
     def __init__(
         self, file: FileRef, layout: CacheLayout, tools: TransferTools, on_progress: Callable[[Progress], None]
     ) -> None:
+        self.has_bytes = self.has_name = False
         self._file = file
         self._layout = layout
         self._tools = tools
@@ -86,7 +92,9 @@ class FileTransfer:
             lock = FileLock(place.lock)
             self._take(lock, place)
             try:
-                return self._layout.publish(place, self._sound_copy(place) or self._fetch(place))
+                found = self._sound_copy(place)
+                self.has_bytes, self.has_name = found is None, not os.path.lexists(place.snapshot)
+                return self._layout.publish(place, found or self._fetch(place))
             finally:
                 lock.release()
         except OSError as error:

@@ -38,7 +38,7 @@ def compare(files: Sequence[FileRef], head_revision: str, head_files: Sequence[F
     if any(file.path not in by_path for file in files):
         return Update.REMOVED
     pairs = [(file, by_path[file.path]) for file in files]
-    return Update.CURRENT if all(_is_same(old, new) for old, new in pairs) else Update.CHANGED
+    return Update.CURRENT if all(is_same(old, new) for old, new in pairs) else Update.CHANGED
 
 
 def is_outdated(files: Sequence[FileRef], head_revision: str, head_files: Sequence[FileRef] = ()) -> bool:
@@ -46,7 +46,8 @@ def is_outdated(files: Sequence[FileRef], head_revision: str, head_files: Sequen
     return compare(files, head_revision, head_files) in (Update.CHANGED, Update.UNKNOWN)
 
 
-def _is_same(old: FileRef, new: FileRef) -> bool:
+def is_same(old: FileRef, new: FileRef) -> bool:
+    """Return whether two files hold the same bytes, as far as the hub tells; where it does not, they do not."""
     if old.size_bytes != new.size_bytes:
         return False
     if old.sha256 and new.sha256:

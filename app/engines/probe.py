@@ -13,11 +13,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.models.byte_source import HeaderError
-from app.models.split_set import read_set
+from app.engines.model_check import checked_path
 from backends import protocol
 from backends.client import ClientEvent, EngineClient, EngineDied, WorkerCommand, bundled_worker
-from backends.errors import ErrorCode
+from backends.errors import EngineError, ErrorCode
 
 # A probe takes 0.2 to 0.6 s, and the start of Python from a cold disk some seconds more.
 LIMIT_S = 20.0
@@ -65,12 +64,10 @@ def probe_memory(
         limit_s: how long it may take, the worker's start included.
         cancelled: set by another thread when the answer is not wanted any more.
     """
-    if backend == "llama_cpp":
-        try:
-            path = read_set(path).parts[0]
-        except HeaderError as error:
-            parameters: dict[str, str | int | float] = {"path": str(path), "detail": str(error)}
-            return ProbeOutcome(failed=protocol.EngineFailed(code=error.code, parameters=parameters))
+    try:
+        path = checked_path(path, backend)
+    except EngineError as error:
+        return ProbeOutcome(failed=protocol.EngineFailed(code=error.code, parameters=dict(error.parameters)))
     answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
 
     def on_event(_client: EngineClient, event: ClientEvent) -> None:

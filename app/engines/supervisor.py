@@ -13,11 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.models.byte_source import HeaderError
-from app.models.split_set import read_set
+from app.engines.model_check import checked_path
 from backends import protocol
 from backends.client import ClientEvent, EngineClient, EngineDied, WorkerCommand, bundled_worker
-from backends.errors import ErrorCode
+from backends.errors import EngineError, ErrorCode
 from backends.protocol import LifeCycle
 
 SILENCE_S = 3.0  # the meter speaks ten times a second; a worker that says nothing for this long is stopped or stuck
@@ -291,11 +290,10 @@ def _end_client(client: EngineClient | None) -> None:
 
 
 def _checked_path(request: LoadRequest) -> tuple[str, protocol.EngineFailed | None]:
-    """Return the file an engine is to open, of a split model the first part; or why none may see it (trust.md S-02)."""
-    if request.backend != "llama_cpp":
-        return request.path, None
+    """Return the file or folder an engine is to open, or why none may see it."""
+    if not request.path:
+        return "", None
     try:
-        return str(read_set(Path(request.path)).parts[0]), None
-    except HeaderError as error:
-        parameters: dict[str, str | int | float] = {"path": request.path, "detail": str(error)}
-        return request.path, protocol.EngineFailed(code=error.code, parameters=parameters)
+        return str(checked_path(Path(request.path), request.backend)), None
+    except EngineError as error:
+        return request.path, protocol.EngineFailed(code=error.code, parameters=dict(error.parameters))

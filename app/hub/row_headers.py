@@ -1,7 +1,8 @@
 """One row's headers, read over the network before anything is downloaded: what is really in its files.
 
 Of a set in several parts the first header says what the model is, and each part which weights lie in it; those of the
-later parts are small. Knows the formats' readers and the network's, no table and no window.
+later parts are small. Of a safetensors model in very many files some are read: see shard_headers.py. Knows the
+formats' readers and the network's, no table and no window.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from app.downloads.types import FileRef
 from app.errors import one_line
 from app.http_clients import HttpClients
 from app.hub.shapes import scaled_shape
-from app.hub.table import CONFIG_NAME
+from app.hub.shard_headers import Filled, check_index, files_to_read, fill_in
+from app.hub.table import CONFIG_NAME, INDEX_NAME
 from app.hub.types import QuantizationRow
 from app.i18n import _
 from app.models.bounded_json import read_whole
@@ -32,7 +34,7 @@ from app.models.http_source import HttpLimits, open_url
 from app.models.quantization import effective_bits, fallback_tensors, has_importance_matrix
 from app.models.quantization_safetensors import bits_of_safetensors, quantization_of_safetensors
 from app.models.safetensors_config import MAX_CONFIG_BYTES, code_request, parse_config
-from app.models.safetensors_header import SafetensorsModel
+from app.models.safetensors_header import MAX_INDEX_BYTES, SafetensorsModel, parse_index
 from app.models.safetensors_quantization import quantization_facts
 from app.models.safetensors_tensors import SafeTensor, read_tensors
 from app.models.shape import ModelShape
@@ -203,24 +205,38 @@ class RowReader:
         if code_request(config):
             words = _("This model needs code of its own to run, and Cutaway never runs code that comes with a model.")
             return RowFacts(fault=words, read_bytes=read_bytes)
-        if len(weights) > MAX_FILES_READ:
-            raise HeaderError(f"It is in {len(weights):,} files; at most {MAX_FILES_READ:,} are looked into.")
-        tensors: list[SafeTensor] = []
-        for file in weights:
-            found, more_bytes = self._open(file, self._part_limits, read_tensors)
-            tensors += found
-            read_bytes += more_bytes
+        filled, more_bytes = self._all_tensors(row, weights)
         size_bytes = sum(file.size_bytes for file in weights)
         facts = quantization_facts(config)
-        model = SafetensorsModel(tuple(tensors), MappingProxyType(config), facts, (), size_bytes, "")
+        model = SafetensorsModel(filled.tensors, MappingProxyType(config), facts, (), size_bytes, "")
         bits = bits_of_safetensors(model)
+        shape = shape_of_config(config, filled.tensors)
         return RowFacts(
             quantization=quantization_of_safetensors(model),
             bits_per_weight=bits if math.isfinite(bits) else 0.0,
-            shape=shape_of_config(config, tensors),
-            is_shape_exact=True,
-            read_bytes=read_bytes,
+            shape=shape if filled.is_exact else scaled_shape(shape, size_bytes),
+            is_shape_exact=filled.is_exact,
+            read_bytes=read_bytes + more_bytes,
         )
+
+    def _all_tensors(self, row: QuantizationRow, weights: Sequence[FileRef]) -> tuple[Filled, int]:
+        """Return the tensors of all files, and what that cost; of too many files some are read, and the index."""
+        names = {file.path: file for file in weights}
+        chosen, read_bytes, places = list(names), 0, None
+        if len(weights) > MAX_FILES_READ:
+            index = next((file for file in row.files if file.path == INDEX_NAME), None)
+            if index is None:
+                raise HeaderError(f"The list of the model's parts is missing: {INDEX_NAME}.")
+            places, read_bytes = self._open(index, self._first_limits, _index)
+            check_index(places, names)
+            chosen = files_to_read(places, MAX_FILES_READ)
+        read: dict[str, Sequence[SafeTensor]] = {}
+        for name in chosen:
+            read[name], more_bytes = self._open(names[name], self._part_limits, read_tensors)
+            read_bytes += more_bytes
+        if places is None:
+            return Filled(tuple(tensor for found in read.values() for tensor in found), is_exact=True), read_bytes
+        return fill_in(places, read, {file.path: file.size_bytes for file in weights}), read_bytes
 
     def _open(self, file: FileRef, limits: HttpLimits, read: Callable[[ByteSource], Read]) -> tuple[Read, int]:
         """Return what a reader finds in a file, and how many bytes that took."""
@@ -252,6 +268,10 @@ def _part_header(source: ByteSource) -> GgufHeader:
 
 def _config(source: ByteSource) -> dict[str, object]:
     return parse_config(read_whole(source, CONFIG_NAME, MAX_CONFIG_BYTES))
+
+
+def _index(source: ByteSource) -> dict[str, str]:
+    return parse_index(read_whole(source, INDEX_NAME, MAX_INDEX_BYTES))
 
 
 def _is_noted(header: GgufHeader, key: str) -> bool:

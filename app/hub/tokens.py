@@ -2,7 +2,8 @@
 
 Never in a file, an argument, an environment or a log. One token for each hub, so that none is shown to another. Which
 keyrings count is decided here and not by a file or a variable: there are some that write plain text. The keyring
-library is loaded when a token is first asked for. Its calls may wait for a person: use a background thread.
+library is loaded when a token is first asked for. Its calls may wait for a person, up to a limit: use a background
+thread.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from app.errors import AppError, Words
+from app.hub.keyring_call import KeyringCalls, KeyringFailedError, KeyringSilentError
 from app.i18n import _
+
+__all__ = ["Keyring", "KeyringFailedError", "TokenError", "TokenPlace", "TokenStore", "system_keyring"]
+
+_T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
 
@@ -60,19 +66,20 @@ class Keyring(Protocol):
         """Forget a secret; there may be none."""
 
 
-class KeyringFailedError(Exception):
-    """The system's keyring cannot be used now: locked, refused, or not answering."""
-
-
 class TokenStore:
     """The tokens of this person. Any thread may call any method.
 
     Args:
         find_keyring: returns the system's keyring, or None where there is none; asked once, when it is needed.
+        call: makes the keyring's calls, with a limit of time.
     """
 
-    def __init__(self, find_keyring: Callable[[], Keyring | None] | None = None) -> None:
+    def __init__(
+        self, find_keyring: Callable[[], Keyring | None] | None = None, call: KeyringCalls | None = None
+    ) -> None:
         self._find_keyring = find_keyring or system_keyring
+        self._call = call or KeyringCalls()
+        self._is_silent = False
         self._lock = threading.Lock()
         self._keyring: Keyring | None = None
         self._has_looked = False
@@ -80,12 +87,15 @@ class TokenStore:
         self._places: dict[str, TokenPlace] = {}
 
     def get(self, endpoint: str) -> str | None:
-        """Return the token for a hub; None where there is none."""
+        """Return the token for a hub; None where there is none, or the keyring does not answer yet."""
         with self._lock:
             if endpoint not in self._tokens:
                 found = None
                 try:
-                    found = self._ring().read(endpoint)
+                    found = self._asked(lambda ring: ring.read(endpoint))
+                except KeyringSilentError:
+                    self._places[endpoint] = TokenPlace.NONE
+                    return None  # asked again next time: the person may have unlocked it by then
                 except KeyringFailedError as error:
                     _log.info("No token was read: %s", error)
                 self._tokens[endpoint] = found if found is not None and _is_sound(found) else None
@@ -111,7 +121,7 @@ class TokenStore:
         with self._lock:
             place = TokenPlace.KEYRING
             try:
-                self._ring().write(endpoint, token)
+                self._asked(lambda ring: ring.write(endpoint, token))
             except KeyringFailedError as error:
                 _log.info("The token is kept in memory only: %s", error)
                 place = TokenPlace.SESSION
@@ -123,21 +133,40 @@ class TokenStore:
         with self._lock:
             self._tokens[endpoint], self._places[endpoint] = None, TokenPlace.NONE
             with contextlib.suppress(KeyringFailedError):
-                self._ring().delete(endpoint)
+                self._asked(lambda ring: ring.delete(endpoint))
 
     def has_keyring(self) -> bool:
         """Return whether this system has a keyring; it may refuse all the same."""
         with self._lock, contextlib.suppress(KeyringFailedError):
-            self._ring()
-            return True
+            return self._asked(lambda _ring: True)
         return False
 
-    def _ring(self) -> Keyring:
-        if not self._has_looked:
-            self._keyring, self._has_looked = self._find_keyring(), True
-        if self._keyring is None:
-            raise KeyringFailedError("this system has no keyring")
-        return self._keyring
+    def is_silent(self) -> bool:
+        """Return whether the keyring has not answered the last question: a token is then kept for this run only."""
+        with self._lock:
+            return self._is_silent
+
+    def close(self) -> None:
+        """Wait for the keyring no more; what is known stays known."""
+        self._call.close()
+
+    def _asked(self, ask: Callable[[Keyring], _T]) -> _T:
+        """Ask the keyring, which may be silent for as long as the limit says; the caller holds the lock."""
+
+        def work() -> _T:
+            if not self._has_looked:
+                self._keyring, self._has_looked = self._find_keyring(), True
+            if self._keyring is None:
+                raise KeyringFailedError("this system has no keyring")
+            return ask(self._keyring)
+
+        self._is_silent = False
+        try:
+            return self._call(work)
+        except KeyringSilentError as error:
+            self._is_silent = True
+            _log.info("The system's keyring does not answer: %s", error)
+            raise
 
 
 def _is_sound(token: str) -> bool:

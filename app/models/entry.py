@@ -82,6 +82,7 @@ class ModelDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     min_p: float | None = None
     repeat_penalty: float | None = None
     system_prompt: str | None = None
+    backend: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

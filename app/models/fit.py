@@ -21,9 +21,11 @@ from app.models.fit_memory import Sizes, bounded, context_of
 from app.models.fit_place import CachePlan, Place, gpu_of, place, read_parts
 from app.models.fit_records import from_history, from_probe, near_history, nearest_record
 from app.models.fit_speed import measured_speed, predicted_speed
+from app.models.fit_torch import as_loaded
 from app.models.fit_types import Device, Fit, FitQuestion, Machine, Measured, MemoryEstimate, Verdict
 from app.models.shape import ModelShape
 from backends.protocol import MemorySplit
+from backends.registry import BACKENDS
 
 SHOWN_KV_TYPES = ("f16", "q8_0", "q4_0")
 KNOWN_FLOOR_BYTES = 48 * 2**20  # a worker before any model, where the machine does not say
@@ -45,6 +47,7 @@ def fit(
         probe: what the engine's allocator said of exactly these params; None when it was not asked.
         history: what earlier loads of this model here took, newest first.
     """
+    shape = as_loaded(shape, question) if shape is not None else None
     device = gpu_of(question, machine) or machine.cpu
     records = [record for record in history if record.device == device.name]
     if shape is None or shape.unknown or (question.draft is not None and question.draft.unknown):
@@ -264,6 +267,10 @@ def _kv_type_fault(question: FitQuestion, sizes: Sizes) -> str:
     kv_type = question.params.kv_type
     if sizes.can_store(kv_type):
         return ""
+    backend = BACKENDS.get(question.backend)
+    if kv_type in KV_TYPES and backend is not None and not backend.can_store(kv_type):
+        words = _("The {backend} engine keeps the KV cache as {types}. Choose one of these.")
+        return words.format(backend=backend.title, types=", ".join(backend.kv_types))
     if kv_type not in KV_TYPES:
         return _("There is no KV type {type}. Choose f16.").format(type=kv_type)
     words = _("This model's KV cache cannot be stored as {type}: its heads are no whole blocks of it. Choose f16.")

@@ -12,10 +12,11 @@ from app.models.architectures import SENTENCE_PIECE
 from app.models.fit_cache import KV_TYPES, cache_of
 from app.models.fit_compute import output_bytes, step_of
 from app.models.fit_context import ContextPlan, plan_context, wanted_context
-from app.models.fit_torch import KV_ELEMENT_BYTES, torch_memory
+from app.models.fit_torch import KV_ELEMENT_BYTES, as_loaded, torch_memory
 from app.models.fit_types import FitQuestion, MemoryEstimate
 from app.models.shape import ModelShape
 from backends.protocol import LoadParams
+from backends.registry import BACKENDS
 
 # What the worker needs beside the buffers, measured in fresh workers with both real models and nine made-up headers:
 # pages of the library and scratch of its threads; each token's text and its place in the tables, with merges or
@@ -97,7 +98,7 @@ class Sizes:
     def can_store(self, kv_type: str) -> bool:
         """Say whether K and V can be kept as this type."""
         if self._question.backend == "torch":
-            return kv_type in KV_ELEMENT_BYTES
+            return kv_type in KV_ELEMENT_BYTES and BACKENDS["torch"].can_store(kv_type)
         return kv_type in KV_TYPES and self.cache.can_store(KV_TYPES[kv_type])
 
     def owners(self, kv_type: str, context_tokens: int) -> Owners:
@@ -131,7 +132,8 @@ class Sizes:
         draft = 0
         if question.draft is not None:
             drafting = torch_memory(question.draft, question.params, kv_type, context_tokens)
-            draft = question.draft.weights_bytes + drafting.kv_bytes + drafting.compute_bytes + drafting.output_bytes
+            weights = as_loaded(question.draft, question).weights_bytes
+            draft = weights + drafting.kv_bytes + drafting.compute_bytes + drafting.output_bytes
         return Owners(
             weights_bytes=bounded(shape.weights_bytes),
             copied_bytes=0,

@@ -1,6 +1,7 @@
-"""What a model would take in our torch backend: weights as they are stored, KV in blocks, activations of one step.
+"""What a model would take in our torch backend: weights written out, KV in blocks, the activations of one step.
 
-The same owners as for llama.cpp, so that one fit serves both. Knows no weights' dtype: the shape's bytes say it.
+The same owners as for llama.cpp, so that one fit serves both. as_loaded() turns the bytes of a file into those of the
+loaded weights; behind it nothing here asks how they were stored.
 Reference: quant.md 3.2.
 """
 
@@ -11,8 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
+import msgspec
+
 from app.models.fit_cache import cache_of
 from app.models.fit_context import MAX_SEQUENCES
+from app.models.fit_types import FitQuestion
 from app.models.shape import ModelShape
 from backends.protocol import LoadParams
 
@@ -31,6 +35,8 @@ KV_ELEMENT_BYTES: Mapping[str, Fraction] = MappingProxyType(
     }
 )
 _HALF_BYTES, _FLOAT_BYTES = 2, 4
+_DTYPE_BYTES: Mapping[str, int] = MappingProxyType({"float32": 4, "float16": 2, "bfloat16": 2})
+_SPARE_BLOCKS = 1  # where what must go nowhere is written to
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,38 @@ class TorchMemory:
     output_bytes: int
 
 
+def as_loaded(shape: ModelShape, question: FitQuestion) -> ModelShape:
+    """Return the shape with the weights' bytes as they lie in memory: torch computes with 16 or 32 bits a weight.
+
+    A quantized file is written out when it is loaded; weights that are wider already stay so unless a dtype is asked
+    for. For other backends the shape is returned as it is.
+    """
+    if question.backend != "torch" or shape.parameters_count <= 0 or shape.weights_bytes <= 0:
+        return shape
+    asked = _DTYPE_BYTES.get(question.params.dtype)
+    weights_bytes = shape.parameters_count * asked if asked else max(shape.weights_bytes, shape.parameters_count * 2)
+    if weights_bytes == shape.weights_bytes:
+        return shape
+
+    def scaled(size_bytes: int) -> int:
+        return size_bytes * weights_bytes // shape.weights_bytes
+
+    layers = tuple(
+        msgspec.structs.replace(layer, weights_bytes=scaled(layer.weights_bytes), read_bytes=scaled(layer.read_bytes))
+        for layer in shape.layers
+    )
+    return msgspec.structs.replace(
+        shape,
+        weights_bytes=weights_bytes,
+        input_bytes=scaled(shape.input_bytes),
+        output_bytes=scaled(shape.output_bytes),
+        other_bytes=scaled(shape.other_bytes),
+        read_bytes=scaled(shape.read_bytes),
+        copied_bytes=0,
+        layers=layers,
+    )
+
+
 def torch_memory(shape: ModelShape, params: LoadParams, kv_type: str, context_tokens: int) -> TorchMemory:
     """Return what a context of so many tokens takes.
 
@@ -50,7 +88,7 @@ def torch_memory(shape: ModelShape, params: LoadParams, kv_type: str, context_to
     Layers with a window keep their blocks all the same.
     """
     sequences = max(1, min(params.max_sequences, MAX_SEQUENCES))
-    blocks = -(-max(1, context_tokens) // BLOCK_TOKENS)
+    blocks = -(-max(1, context_tokens) // BLOCK_TOKENS) + _SPARE_BLOCKS
     cache = cache_of(shape.layers)
     cells = blocks * BLOCK_TOKENS * sum(cache.elements.values())
     tokens = max(1, min(params.micro_batch_tokens, context_tokens))

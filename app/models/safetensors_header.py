@@ -176,6 +176,15 @@ def _read_index(folder: Path) -> dict[str, str]:
         data = _read_small(folder / INDEX_NAME, MAX_INDEX_BYTES)
     except HeaderError as error:
         raise HeaderError(f"{INDEX_NAME}: {error}") from error
+    return parse_index(data)
+
+
+def parse_index(data: bytes) -> dict[str, str]:
+    """Return which shard each tensor lies in, by the text of an index.
+
+    Raises:
+        HeaderError: it is none, or names what no shard may be called.
+    """
     check_values(data, INDEX_NAME, 2 * MAX_TENSORS)
     places = decode_typed(data, INDEX_NAME, _INDEX).weight_map
     if not places or len(places) > MAX_TENSORS:

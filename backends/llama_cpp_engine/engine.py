@@ -298,7 +298,7 @@ class LlamaCppEngine(Engine):
         assert self._sampler is not None
         vocabulary = self._loaded_vocabulary()
         token = self._sampler.sample(self._context, -1)
-        if vocabulary.ends_text(token):
+        if vocabulary.ends_text(token) and not sequence.request.params.ignore_eos:
             return ("", ()), protocol.StopReason.END_OF_TEXT
         sequence.append(token)
         said = sequence.detokenizer.add(token, vocabulary.piece(token))

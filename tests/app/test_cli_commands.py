@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import io
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app import cli_commands
-from app.cli_commands import chat_params, check_chat, load_request, read_prompt, write_answer
+from app.cli_commands import (
+    chat_params,
+    check_chat,
+    check_load_flags,
+    load_params,
+    load_request,
+    read_prompt,
+    wanted_params,
+    write_answer,
+)
 from app.cli_parser import UsageError, parse
 from app.context import build_context
 from app.errors import AppError
+from app.models.entry import ModelDefaults, ModelEntry
 from app.models.library import LibraryError
+from backends import registry
+from backends.errors import EngineError, ErrorCode
 from backends.protocol import LoadParams
+from backends.registry import BACKENDS
 from tests.helpers import gguf_files
+from tests.helpers.safetensors_files import write_model
 
 
 class Stream:
@@ -134,6 +149,62 @@ def test_a_script_of_the_echo_engine_has_an_absolute_path(context):
     request, entry = load_request(context, parse(["chat", "--backend", "echo", "--model", "script.json"]))
     assert (request.path, entry) == (str(Path.cwd() / "script.json"), None)
     assert load_request(context, parse(["chat", "--backend", "echo"]))[0].path == ""
+
+
+def test_flags_stand_over_a_model_s_defaults_and_these_over_the_settings(context):
+    entry = ModelEntry("T:Q", "T", None, "Q", defaults=ModelDefaults(context_tokens=512, kv_type="q4_0"))
+    flags = parse(["fit", "T", "--context", "2048"])
+    assert load_params(context, flags, entry, "llama_cpp") == LoadParams(context_tokens=2048, kv_type="q4_0")
+    assert wanted_params(context, flags, entry).kv_type == "q4_0"
+
+
+def test_a_kv_type_of_the_settings_that_a_backend_has_not_is_its_exact_one_and_a_flag_is_refused(context):
+    context.settings.change(kv_type="q8_0")
+    assert load_params(context, parse(["chat"]), None, "torch").kv_type == "f16"
+    assert load_params(context, parse(["chat"]), None, "llama_cpp").kv_type == "q8_0"
+    with pytest.raises(UsageError) as caught:
+        load_params(context, parse(["chat", "--kv-type", "q8_0"]), None, "torch")
+    assert caught.value.words.message == "The torch engine cannot keep the KV cache as q8_0."
+    assert "f16, bf16, f32" in caught.value.words.hint
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "message"),
+    [
+        ("torch", ["--gpu-layers", "3"], "puts a model on one device as a whole"),
+        ("torch", ["--device", "tpu"], "The torch engine has no device tpu"),
+        ("llama_cpp", ["--device", "cuda:0"], "The llama.cpp engine has no device cuda:0"),
+        ("torch", ["--device", "cuda:1"], ""),
+        ("torch", ["--gpu-layers", "0"], ""),
+        ("llama_cpp", ["--device", "CPU", "--gpu-layers", "3"], ""),
+    ],
+)
+def test_what_a_backend_has_not_is_refused_with_what_it_has(backend, given, message):
+    flags = parse(["chat", *given])
+    if not message:
+        check_load_flags(flags, BACKENDS[backend])
+        return
+    with pytest.raises(UsageError) as caught:
+        check_load_flags(flags, BACKENDS[backend])
+    assert message in caught.value.words.message
+    assert caught.value.words.hint
+
+
+def test_a_folder_goes_to_torch_by_itself_and_to_no_other(context, tmp_path, monkeypatch):
+    monkeypatch.setitem(registry.BACKENDS, "torch", replace(BACKENDS["torch"], distribution=""))
+    folder = write_model(tmp_path / "model")
+    request, entry = load_request(context, parse(["chat", "--model", str(folder)]))
+    assert (request.backend, request.path, entry.format) == ("torch", str(folder), "safetensors")
+    with pytest.raises(EngineError) as caught:
+        load_request(context, parse(["chat", "--model", str(folder), "--backend", "llama_cpp"]))
+    assert caught.value.code is ErrorCode.WRONG_KIND
+
+
+def test_torch_that_is_not_installed_is_said_before_anything_starts(context, starter_model, monkeypatch):
+    monkeypatch.setitem(registry.BACKENDS, "torch", replace(BACKENDS["torch"], distribution="no-such-distribution"))
+    with pytest.raises(EngineError) as caught:
+        load_request(context, parse(["chat", "--backend", "torch"]))
+    assert caught.value.code is ErrorCode.ENGINE_NOT_INSTALLED
 
 
 def test_ctrl_c_is_taken_again_after_it_was_ignored():

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from app.cli_fit import find_model, fit_json, fit_lines, fit_params, fit_table
-from app.context import build_context
+from app.cli_fit import find_model, fit_json, fit_lines, fit_table
 from app.errors import AppError
-from app.models.entry import ModelDefaults, ModelEntry
-from app.models.fit_types import Device, Fit, Measured, MemoryEstimate, Verdict
+from app.models.entry import ModelEntry
+from app.models.fit_types import Device, Fit, FitQuestion, Measured, MemoryEstimate, Verdict
 from app.models.http_faults import RemoteError
 from backends.protocol import LoadParams, MemorySplit
 from tests.helpers.gguf_files import TinyGguf, string_entry
 from tests.helpers.range_server import RangeServer
 
 MIB = 2**20
-PARAMS = LoadParams(context_tokens=1024, kv_type="q8_0")
+QUESTION = FitQuestion("llama_cpp", LoadParams(context_tokens=1024, kv_type="q8_0"))
 ENTRY = ModelEntry("ann/Tiny:Q4_1", "Tiny", None, "Q4_1")
 DEVICE = Device("CPU", "This computer", 8192 * MIB, 4096 * MIB)
 ESTIMATE = MemoryEstimate(100 * MIB, 20 * MIB, 10 * MIB, 1 * MIB, 0, 0, 50 * MIB, "probe", tables_bytes=19 * MIB)
@@ -36,7 +33,7 @@ MEASURED = Measured("llama_cpp", "CPU", 1024, "q8_0", 512, "chat", 1, SPLIT, 203
 
 
 def test_json_has_the_same_owners_for_what_was_predicted_and_measured():
-    told = fit_json(ENTRY, PARAMS, FIT, MEASURED)
+    told = fit_json(ENTRY, QUESTION, FIT, MEASURED)
     assert told["predicted"] == {
         "weights_bytes": 100 * MIB,
         "kv_reserved_bytes": 20 * MIB,
@@ -54,10 +51,10 @@ def test_json_has_the_same_owners_for_what_was_predicted_and_measured():
 
 
 def test_what_nobody_knows_is_null_and_never_a_number():
-    told = fit_json(ENTRY, PARAMS, UNKNOWN, None)
+    told = fit_json(ENTRY, QUESTION, UNKNOWN, None)
     assert (told["predicted"], told["measured"], told["fits"], told["source"]) == (None, None, None, None)
     assert told["sentence"] == "Nobody knows this shape."
-    assert fit_lines(ENTRY, PARAMS, UNKNOWN) == ["ann/Tiny:Q4_1: Nobody knows this shape."]
+    assert fit_lines(ENTRY, QUESTION, UNKNOWN) == ["ann/Tiny:Q4_1: Nobody knows this shape."]
 
 
 def test_a_table_says_how_far_off_each_owner_was():
@@ -68,7 +65,7 @@ def test_a_table_says_how_far_off_each_owner_was():
 
 
 def test_the_lines_name_the_room_the_speed_and_the_source():
-    lines = [line.replace("\u00a0", " ") for line in fit_lines(ENTRY, PARAMS, FIT)]
+    lines = [line.replace("\u00a0", " ") for line in fit_lines(ENTRY, QUESTION, FIT)]
     assert lines[1:] == [
         "Largest context by KV type: f16: 4,096 tokens, q8_0: 8,192 tokens",
         "Speed predicted: about 40.0 tokens/s",
@@ -76,12 +73,10 @@ def test_the_lines_name_the_room_the_speed_and_the_source():
     ]
 
 
-def test_flags_stand_over_a_model_s_defaults_and_these_over_the_settings():
-    context = build_context()
-    entry = ModelEntry("T:Q", "T", None, "Q", defaults=ModelDefaults(context_tokens=512, kv_type="q4_0"))
-    flags = SimpleNamespace(context=2048, kv_type=None, gpu_layers=None)
-    assert fit_params(context, flags, entry) == LoadParams(context_tokens=2048, kv_type="q4_0")
-    context.close()
+def test_another_engine_than_the_first_is_named():
+    told = fit_json(ENTRY, FitQuestion("torch", LoadParams()), FIT, None)
+    assert told["backend"] == "torch"
+    assert fit_lines(ENTRY, FitQuestion("torch", LoadParams()), FIT)[-1] == "Asked for the torch engine."
 
 
 def test_an_address_is_answered_from_the_first_bytes():

@@ -37,6 +37,7 @@ def test_flags_become_values_of_the_settings_type():
         "prompt": "P",
         "system": "S",
         "backend": "echo",
+        "device": "",
         "context": 512,
         "kv_type": "q8_0",
         "threads": 2,
@@ -70,7 +71,7 @@ def test_what_is_not_given_is_left_to_the_settings():
         "max_tokens",
     )
     assert [getattr(flags, name) for name in unset] == [None] * 10
-    assert (flags.model, flags.prompt, flags.system, flags.backend) == ("", None, "", "llama_cpp")
+    assert (flags.model, flags.prompt, flags.system, flags.backend) == ("", None, "", "")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_flag_that_cannot_be_is_told_in_words(arguments, message):
 def test_a_slip_of_the_finger_is_answered_with_the_nearest_command():
     with pytest.raises(UsageError) as caught:
         parse(["model"])
-    assert caught.value.words.hint == "Did you mean “models”? There are: chat, models, fit, selftest."
+    assert caught.value.words.hint == "Did you mean “models”? There are: chat, models, fit, bench, selftest."
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["chat", "-h"], ["models", "--help"], ["models", "list", "-h"]])
@@ -110,3 +111,22 @@ def test_help_is_given_and_ends(arguments, capsys):
         parse(arguments)
     assert caught.value.code == 0
     assert capsys.readouterr().out.startswith("usage: cutaway")
+
+
+def test_a_measurement_takes_whole_numbers_above_nought():
+    flags = parse(
+        ["bench", "--model", "M", "--prompt-tokens", "7", "--requests", "3", "--device", "cuda:1", "--ladder"]
+    )
+    assert (flags.prompt_tokens, flags.new_tokens, flags.requests, flags.repetitions) == (7, None, 3, None)
+    assert (flags.device, flags.ladder, flags.json, flags.force) == ("cuda:1", True, False, False)
+    for wrong in ("0", "-1", "x", "1000001"):
+        with pytest.raises(UsageError, match="is not a number from 1 to"):
+            parse(["bench", "--requests", wrong])
+
+
+def test_only_engines_for_models_are_asked_for_a_list_a_fit_or_a_check():
+    for command in (["models", "list"], ["fit", "M"], ["selftest"]):
+        assert parse([*command, "--backend", "torch"]).backend == "torch"
+        assert parse(command).backend == ""
+        with pytest.raises(UsageError):
+            parse([*command, "--backend", "echo"])

@@ -40,6 +40,29 @@ def test_settings_become_params(tmp_path) -> None:
     context.close()
 
 
+def test_a_backend_that_was_chosen_for_a_model_is_remembered_with_it(tmp_path) -> None:
+    context = build_context()
+    entry = context.library.import_path(named_model("Other").write(tmp_path / "other.gguf"))
+    assert context.backend_of(entry) == "llama_cpp"
+    context.choose_backend(entry, "torch")
+    known = context.library.find(entry.key)
+    assert (context.backend_of(known), known.defaults.backend) == ("torch", "torch")
+    context.choose_backend(entry, "llama_cpp")
+    assert context.library.find(entry.key).defaults.backend is None
+    context.settings.change(backend="torch")
+    assert context.backend_of(context.library.find(entry.key)) == "torch"
+    context.close()
+
+
+def test_a_backend_gets_only_a_kv_type_that_it_has(tmp_path) -> None:
+    context = build_context()
+    context.settings.change(kv_type="q4_0")
+    entry = context.library.import_path(named_model("Other").write(tmp_path / "other.gguf"))
+    assert context.load_params(entry, "torch").kv_type == "f16"
+    assert context.load_params(entry).kv_type == context.wanted_params(entry).kv_type == "q4_0"
+    context.close()
+
+
 def test_telemetry_is_fed_and_watchers_hear_everything() -> None:
     context, log = build_context(), EventLog()
     context.watch_engine(log.add)

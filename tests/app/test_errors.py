@@ -27,6 +27,11 @@ PARAMETERS = {
     "line": 7,
     "limit_s": 2.0,
     "limit_bytes": 4 * 1024 * 1024,
+    "packages": "torch transformers",
+    "takes": "GGUF files",
+    "note": "this kind of model skips the attention hook",
+    "asked": "q8_0",
+    "kv_type": "f16",
 }
 
 

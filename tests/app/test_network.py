@@ -25,6 +25,7 @@ def test_parts_are_made_once_and_downloads_are_told_to_all(monkeypatch, tmp_path
     assert network.hub is network.hub
     assert network.tokens is network.tokens
     assert network.downloads is network.downloads
+    assert network.fetched.models() == []
     told = []
     network.watch_downloads(told.append)
     network._on_change("a change")

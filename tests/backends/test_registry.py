@@ -38,3 +38,17 @@ def test_reading_the_table_imports_no_engine() -> None:
     assert (
         subprocess.run([sys.executable, "-c", source], check=False, capture_output=True, text=True).stdout == "False\n"
     )
+
+
+def test_a_backend_says_what_it_loads_and_how_before_anything_is_loaded() -> None:
+    llama, torch, echo = (registry.BACKENDS[name] for name in ("llama_cpp", "torch", "echo"))
+    assert llama.loads == {registry.GGUF}
+    assert torch.loads == {registry.GGUF, registry.FOLDER}
+    assert not echo.loads
+    assert (llama.can_store("q8_0"), torch.can_store("q8_0"), echo.can_store("anything")) == (True, False, True)
+    assert all(backend.packages for backend in registry.BACKENDS.values() if backend is torch)
+
+
+def test_a_library_that_is_not_there_is_known() -> None:
+    assert registry.BACKENDS["llama_cpp"].is_installed
+    assert not registry.Backend("x", "x", "x", "X", "no-such-distribution").is_installed

@@ -31,12 +31,12 @@ from tests.helpers.downloads import clients_of, file_of
 from tests.helpers.hub_files import Generated
 from tests.helpers.hub_server import HubServer
 
-_MB = 1_000_000
-_LINE_BYTES_PER_S = 100 * _MB
-_SIZE, _QUICK_SIZE = 1_000 * _MB, 50 * _MB
+MB = 1_000_000
+LINE_BYTES_PER_S = 100 * MB
+_SIZE, _QUICK_SIZE = 1_000 * MB, 50 * MB
 _ROUNDS = 5
 _TICK_S = 0.016
-_REPO, _NAME = "ann/x-GGUF", "m.gguf"
+REPO, NAME = "ann/x-GGUF", "m.gguf"
 
 
 def measure(bench: Bench) -> Figures:
@@ -76,19 +76,31 @@ class _Ticks:
 
 
 @contextlib.contextmanager
-def _server(home: Path, file: Path, sha256: str) -> Iterator[str]:
+def serve(home: Path, file: Path, sha256: str) -> Iterator[str]:
     """Serve the file in a process of its own; yields the hub's address."""
     config, port = home / "config.json", home / "port.json"
-    files = {_NAME: {"path": str(file), "sha256": sha256}, "small.json": "{}"}
-    config.write_text(json.dumps({"repos": [{"name": _REPO, "files": files}]}), encoding="utf-8")
+    files = {NAME: {"path": str(file), "sha256": sha256}, "small.json": "{}"}
+    config.write_text(json.dumps({"repos": [{"name": REPO, "files": files}]}), encoding="utf-8")
     command = [sys.executable, str(ROOT / "tests" / "helpers" / "hub_server.py"), "--port-file", str(port)]
-    command += ["--config", str(config), "--bytes-per-s", str(_LINE_BYTES_PER_S)]
+    command += ["--config", str(config), "--bytes-per-s", str(LINE_BYTES_PER_S)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as server:
         while not port.exists():
             time.sleep(0.02)
         yield json.loads(port.read_text(encoding="utf-8"))["endpoint"]
         assert server.stdin is not None
         server.stdin.close()
+
+
+def write_source(path: Path, size_bytes: int, head: bytes = b"GGUF") -> str:
+    """Write a file of whole megabytes that begins as a GGUF does and return its SHA-256."""
+    data = os.urandom(MB)
+    digest = hashlib.sha256()
+    with path.open("wb") as output:
+        for number in range(size_bytes // MB):
+            piece = data if number else head + data[len(head) :]
+            output.write(piece)
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _cpu_s(who: int) -> float:
@@ -126,8 +138,8 @@ def _stops_ms(home: Path, rounds: int) -> list[float]:
     """Return how long each stop took while a server was silent."""
     found = []
     with HubServer() as hub:
-        hub.add_repo(_REPO, {_NAME: Generated(4 * _MB, seed=1)})
-        file = file_of(hub, _REPO, _NAME)
+        hub.add_repo(REPO, {NAME: Generated(4 * MB, seed=1)})
+        file = file_of(hub, REPO, NAME)
         for number in range(2 * rounds):
             hub.clear_faults()
             hub.fault(("stall_before_headers", "stall_in_body")[number % 2], "cdn")
@@ -153,24 +165,18 @@ def _child(size_bytes: int) -> None:
     home = Path(os.environ["CUTAWAY_HOME"])
     home.mkdir(parents=True, exist_ok=True)
     source = home / "source.gguf"
-    data = b"GGUF" + os.urandom(_MB - 4)
-    digest = hashlib.sha256()
-    with source.open("wb") as output:
-        for _number in range(size_bytes // _MB):
-            output.write(data)
-            digest.update(data)
-    sha256 = digest.hexdigest()
+    sha256 = write_source(source, size_bytes)
     ours: list[tuple[float, float]] = []
     curls: list[tuple[float, float]] = []
     gaps_ms: list[float] = []
-    with _server(home, source, sha256) as endpoint:
-        file = _with_commit(FileRef(endpoint, _REPO, "", _NAME, size_bytes, sha256, sha256))
-        small = FileRef(endpoint, _REPO, file.revision, "small.json", 2, "", "9e26dfeeb6e641a33dae4961196235bdb965b21b")
+    with serve(home, source, sha256) as endpoint:
+        file = _with_commit(FileRef(endpoint, REPO, "", NAME, size_bytes, sha256, sha256))
+        small = FileRef(endpoint, REPO, file.revision, "small.json", 2, "", "9e26dfeeb6e641a33dae4961196235bdb965b21b")
         _ours(small, home)  # everything is imported once in a program's life
         with _Ticks() as calm:
             time.sleep(2.0)
         for _round in range(_ROUNDS):  # in turn, since the machine may be busier at one time than at another
-            curls.append(_curl(f"{endpoint}/{_REPO}/resolve/main/{_NAME}", home))
+            curls.append(_curl(f"{endpoint}/{REPO}/resolve/main/{NAME}", home))
             with _Ticks() as busy:
                 ours.append(_ours(file, home))
             gaps_ms += busy.gaps_ms
@@ -179,8 +185,8 @@ def _child(size_bytes: int) -> None:
     tell(
         {
             "download.to_curl": curl_s / our_s,
-            "download.mb_per_s": size_bytes / _MB / our_s,
-            "download.curl_mb_per_s": size_bytes / _MB / curl_s,
+            "download.mb_per_s": size_bytes / MB / our_s,
+            "download.curl_mb_per_s": size_bytes / MB / curl_s,
             "download.cpu_s_per_gb": statistics.median(one[1] for one in ours) / gigabytes,
             "download.curl_cpu_s_per_gb": statistics.median(one[1] for one in curls) / gigabytes,
             "download.gap_p99_ms": percentile(gaps_ms, 99),

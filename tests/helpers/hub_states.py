@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,11 +11,15 @@ import msgspec
 from PySide6.QtWidgets import QApplication
 
 from app.downloads.types import DownloadState
+from app.downloads.updates import Update
 from app.errors import Words
 from app.hub.hub_errors import HubError, HubErrorKind
 from app.hub.types import RepoDetail
+from app.hub.update_check import UpdateAnswer
+from app.models.removal import Deletion
 from tests.helpers import hub_values, model_entries
 from tests.helpers.model_states import LARGE_PX, NARROW_PX, PANEL_PX, ShownPanel
+from ui.models.update_note import answer_note, checking_note, fault_note, newer_note
 from ui.panels.hub_panel import HUB, PICKED
 
 State = Callable[[Path], Iterator[ShownPanel]]
@@ -184,6 +189,58 @@ def hub_downloads_narrow(_folder: Path) -> Iterator[ShownPanel]:
     yield panel
 
 
+def _with_updates(panel: ShownPanel) -> ShownPanel:
+    """Show finished downloads with everything that can be known of newer versions, and one that waits."""
+    state = DownloadState
+    names = ("Q4_K_M", "Q5_K_M", "Q6_K", "Q8_0", "Q3_K_M", "IQ4_XS")
+    downloads = [hub_values.download(state.DONE, name) for name in names]
+    downloads.append(hub_values.download(state.WAITING, "Q2_K", 0.5))
+    answer = UpdateAnswer(Update.CURRENT, downloads[1].files, downloads[1].files[0].revision, (), time.time() - 260_000)
+    head = tuple(
+        msgspec.structs.replace(one, revision="f" * 40, sha256="e" * 64, size_bytes=one.size_bytes + 9_000_000)
+        for one in downloads[2].files
+    )
+    newer = UpdateAnswer(Update.CHANGED, downloads[2].files, "f" * 40, head, time.time() - 260_000)
+    offline = Words("huggingface.co cannot be reached.", "Check the network, or the proxy in the settings.")
+    later = hub_values.download(state.DONE, "IQ4_XS", download_id="later")
+    notes = {
+        downloads[1].download_id: answer_note(answer),
+        downloads[2].download_id: answer_note(newer),
+        downloads[3].download_id: checking_note(),
+        downloads[4].download_id: fault_note(offline),
+        downloads[5].download_id: newer_note(downloads[5], later),
+    }
+    panel.window.hub.set_downloads(downloads)
+    panel.window.hub.downloads.set_notes(notes)
+    panel.window.hub.show_downloads()
+    return panel
+
+
+def hub_updates(_folder: Path) -> Iterator[ShownPanel]:
+    """What is known of newer versions of what was downloaded."""
+    yield _with_updates(_found())
+
+
+def hub_updates_narrow(_folder: Path) -> Iterator[ShownPanel]:
+    """The same in the smallest window, and the question before the older version is deleted."""
+    panel = _with_updates(_found(NARROW_PX))
+    path = Path("/home/ada/.cache/huggingface/hub/models--bartowski--Llama/snapshots/1234567/Llama-IQ4_XS.gguf")
+    row = panel.window.hub.downloads.rows[5]
+    row.ask_to_delete(Deletion((path,), row.download.total_bytes if row.download else 0, True))
+    QApplication.processEvents()
+    panel.window.hub.downloads.show_part(row)
+    yield panel
+
+
+def hub_silent_keyring(_folder: Path) -> Iterator[ShownPanel]:
+    """A licence must be accepted, a token is known, and the system's keyring does not answer."""
+    panel = _found(NARROW_PX)
+    about = hub_values.summary("meta-llama/Llama-3.3-70B-Instruct-GGUF", gated="auto")
+    _with_repo(panel, hub_values.detail(about.repo, summary=about, access="needs_licence"))
+    panel.window.hub.set_keeping(has_keyring=False, has_token=True, is_silent=True)
+    yield panel
+
+
 def hub_narrow(_folder: Path) -> Iterator[ShownPanel]:
     """The smallest window."""
     panel = _with_repo(_found(NARROW_PX))
@@ -213,5 +270,5 @@ def hub_large_screen(_folder: Path) -> Iterator[ShownPanel]:
 STATES: tuple[State, ...] = (
     *(hub_prompt, hub_searching, hub_found, hub_published, hub_reading, hub_large, hub_gated, hub_cancelling, hub_card),
     *(hub_nothing, hub_offline, hub_stale, hub_limited, hub_picked, hub_downloads, hub_downloads_narrow, hub_narrow),
-    *(hub_narrow_gated, hub_large_screen),
+    *(hub_narrow_gated, hub_large_screen, hub_updates, hub_updates_narrow, hub_silent_keyring),
 )

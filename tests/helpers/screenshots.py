@@ -1,8 +1,8 @@
 """A gallery of the window for human eyes: `make screenshots` writes build/screenshots and prints the paths.
 
-Every state of tests/helpers/window_states.py, model_states.py and hub_states.py in light and dark at 100 % and 200 %.
-Each theme and scale is drawn by a child process of its own, since Qt reads the scale once. One more picture is of the
-real program under a real window system, where Xvfb is installed.
+Every state of the files called *_states.py beside this one, in light and dark at 100 % and 200 %. Each theme and scale
+is drawn by a child process of its own, since Qt reads the scale once. One more picture is of the real program under a
+real window system, where Xvfb is installed.
 
     python tests/helpers/screenshots.py [--theme dark] [--scale 1] [state ...]
 """
@@ -26,11 +26,14 @@ sys.path.insert(0, str(ROOT))
 from PySide6.QtGui import QGuiApplication  # noqa: E402 - what follows is found only once the tree is on sys.path
 from PySide6.QtWidgets import QApplication  # noqa: E402
 
-from tests.helpers import hub_states, model_states, window_states  # noqa: E402
+from tests.helpers import block_states, engine_states, hub_states, model_states, window_states  # noqa: E402
 from tests.helpers.window_states import PATIENCE_S, wait  # noqa: E402
 
-State = window_states.State | model_states.State | hub_states.State
-STATES: tuple[State, ...] = (*window_states.STATES, *model_states.STATES, *hub_states.STATES)
+State = window_states.State | engine_states.State | model_states.State | hub_states.State
+STATES: tuple[State, ...] = (
+    *(*window_states.STATES, *engine_states.STATES, *block_states.STATES),
+    *(*model_states.STATES, *hub_states.STATES),
+)
 OUT = ROOT / "build" / "screenshots"
 REAL_WINDOW = "real_window"
 # What the program of the real window may take to load its model; nothing tells another process that it has.

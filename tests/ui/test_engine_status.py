@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from app.engines.supervisor import LoadRequest, ResponseChanged, StateChanged
@@ -49,13 +50,13 @@ class Gate:
         self.words: Words | None = None
         self.is_slow = False
 
-    def takes_time(self, _entry: ModelEntry, _params: protocol.LoadParams) -> bool:
+    def takes_time(self, _entry: ModelEntry, _params: protocol.LoadParams, _backend: str) -> bool:
         return self.is_slow
 
-    def question(self, _entry: ModelEntry, _params: protocol.LoadParams) -> Words | None:
+    def question(self, _entry: ModelEntry, _params: protocol.LoadParams, _backend: str) -> Words | None:
         return self.words
 
-    def agree(self, _entry: ModelEntry, _params: protocol.LoadParams) -> None:
+    def agree(self, _entry: ModelEntry, _params: protocol.LoadParams, _backend: str) -> None:
         self.words = None
 
 
@@ -67,17 +68,22 @@ class Told:
         self.bridge = Bridge()
         self.notices = NoticeBar(load_theme("dark"))
         self.gate = Gate()
+        self.kept: list[str] = []
+        self.wanted = protocol.LoadParams()
         context = SimpleNamespace(
             engine=self.engine,
             gate=self.gate,
-            load_params=lambda _entry: protocol.LoadParams(),
+            load_params=lambda _entry, _backend: protocol.LoadParams(),
+            wanted_params=lambda _entry: self.wanted,
+            backend_of=lambda _entry: "llama_cpp",
+            choose_backend=lambda _entry, backend: self.kept.append(backend),
             load_model=self.load_model,
             memory_hint=lambda: "It needs 1 MiB.",
         )
         self.status = EngineStatus(context, self.bridge, self.notices, SynchronousTasks())
 
-    def load_model(self, entry: ModelEntry) -> None:
-        self.engine.request = LoadRequest(str(entry.path), "llama_cpp")
+    def load_model(self, entry: ModelEntry, backend: str) -> None:
+        self.engine.request = LoadRequest(str(entry.path), backend)
 
     def event(self, event: object, state: LifeCycle | None = None) -> None:
         if state is not None:
@@ -224,3 +230,73 @@ def test_a_question_about_one_model_goes_when_another_is_chosen(told):
     told.status.load(ENTRY)
     assert shown_notices(told.notices) == []
     assert told.status.entry is ENTRY
+
+
+# ------------------------------------------------------------------------------------------------ other backends
+
+
+def test_a_switch_loads_the_model_by_the_other_backend_and_keeps_the_choice(told):
+    told.status.load(ENTRY)
+    told.event(LOADED)
+    told.status.switch("torch")
+    assert told.kept == ["torch"]
+    assert told.engine.request.backend == "torch"
+    told.engine.loaded = None
+    assert told.status.chip_text == "SmolLM2 · Q4_1 · torch"
+    told.event(msgspec.structs.replace(LOADED, backend="torch", quantization="Q4_1 as bf16"))
+    assert told.status.chip_text == "SmolLM2 · Q4_1 as bf16 · torch · CPU"
+
+
+def test_the_same_backend_or_no_model_is_nothing_to_switch(told):
+    told.status.switch("torch")
+    told.status.load(ENTRY)
+    told.status.switch("llama_cpp")
+    assert told.kept == []
+
+
+def test_a_switch_that_fails_offers_the_way_back(told):
+    told.status.load(ENTRY)
+    told.event(LOADED)
+    told.status.switch("torch")
+    told.moved_to(LifeCycle.STARTING)
+    told.event(protocol.EngineFailed(code=ErrorCode.ENGINE_NOT_INSTALLED, parameters={"backend": "torch"}))
+    (notice,) = shown_notices(told.notices)
+    assert notice.startswith("Error: The torch engine is not installed.")
+    button_of(told.notices, "Back to llama.cpp").click()
+    assert told.engine.request.backend == "llama_cpp"
+    assert told.kept == ["torch", "llama_cpp"]
+
+
+def test_once_the_other_backend_has_loaded_there_is_no_way_back_to_offer(told):
+    told.status.load(ENTRY)
+    told.status.switch("torch")
+    told.event(msgspec.structs.replace(LOADED, backend="torch"))
+    told.event(EngineDied(None, 9, (), "exited"), LifeCycle.DEAD)
+    assert button_of(told.notices, "Restart")
+
+
+def test_a_question_before_a_switch_is_answered_for_that_backend(told):
+    told.status.load(ENTRY)
+    told.gate.words = Words("This model needs 9 GiB.")
+    told.status.switch("torch")
+    assert told.status.backend == "llama_cpp"
+    button_of(told.notices, "Load anyway").click()
+    assert (told.status.backend, told.engine.request.backend) == ("torch", "torch")
+
+
+def test_the_plain_path_is_said_with_its_reason_and_goes_with_the_load(told):
+    told.status.load(ENTRY)
+    plain = {"backend": "torch", "attention_path": "plain", "path_note": "1 of 4 logits differ"}
+    told.event(msgspec.structs.replace(LOADED, **plain))
+    (notice,) = shown_notices(told.notices)
+    assert notice.startswith("Warning: This model runs without KV blocks, each chat with a cache of its own: 1 of 4")
+    told.moved_to(LifeCycle.STARTING)
+    assert shown_notices(told.notices) == []
+
+
+def test_another_kv_type_than_the_one_wished_for_is_said(told):
+    told.wanted = protocol.LoadParams(kv_type="q8_0")
+    told.status.load(ENTRY)
+    told.event(msgspec.structs.replace(LOADED, backend="torch", kv_type="bf16"))
+    (notice,) = shown_notices(told.notices)
+    assert notice.startswith("Warning: The KV cache was to be kept as q8_0; torch keeps it as bf16.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 
 from app.context import build_context
+from app.models import removal
 from app.models.entry import ModelDefaults
 from app.models.fit_types import Device, Machine
 from backends import protocol
@@ -107,6 +109,23 @@ def test_deleting_asks_first_and_says_what_came_free(screen, context, tiny):
     assert "Tiny" not in names(screen)
     [notice] = shown_notices(screen.notices)
     assert "are free again" in notice
+
+
+def test_what_went_to_the_trash_can_be_taken_back(screen, context, tiny, tmp_path, monkeypatch, qtbot):
+    monkeypatch.setattr(removal, "has_trash", lambda _path: True)
+    monkeypatch.setattr(removal, "to_trash", lambda path: path.rename(tmp_path / "trashed"))
+    monkeypatch.setattr(removal, "take_back", (tmp_path / "trashed").rename)
+    monkeypatch.setattr(removal, "can_take_back", lambda: True)
+    screen.add([tiny], use=False)
+    key = entry_named(context, "Tiny").key
+    screen.panel.delete_requested.emit(key)
+    screen.panel.delete_confirmed.emit(key, False)
+    assert not tiny.exists()
+    undo = next(found for found in screen.notices.findChildren(QPushButton) if found.text() == "Undo")
+    undo.click()
+    assert tiny.is_file()
+    assert "Tiny" in names(screen)
+    assert shown_notices(screen.notices) == []
 
 
 def test_a_file_that_changed_since_the_question_is_not_deleted(screen, context, tiny):

@@ -27,12 +27,18 @@ class Button(enum.Enum):
     PAUSE = "pause"
     RESUME = "resume"
     RETRY = "retry"
+    NOW = "now"  # have the next try at once
     TOKEN = "token"  # give one, or accept the licence
     CHOOSE = "choose"  # another file
     USE = "use"  # chat with what is here
     CANCEL = "cancel"  # stop it; asks what becomes of what is here
     DELETE = "delete"  # what is left of it
     REMOVE = "remove"  # off the list
+    CHECK = "check"  # ask the hub whether there is a newer version
+    NEWER = "newer"  # download it
+    DELETE_OLD = "delete_old"  # the model, when the newer version is here; asks first
+    TRASH = "trash"  # the answers to that
+    FOREVER = "forever"
 
     def words(self) -> str:
         """Return what stands on the button."""
@@ -43,12 +49,18 @@ _BUTTON_WORDS: Mapping[Button, Callable[[], str]] = {
     Button.PAUSE: lambda: _("Pause"),
     Button.RESUME: lambda: _("Resume"),
     Button.RETRY: lambda: _("Try again"),
+    Button.NOW: lambda: _("Try now"),
     Button.TOKEN: lambda: _("Give a token…"),
     Button.CHOOSE: lambda: _("Choose another…"),
     Button.USE: lambda: _("Use"),
     Button.CANCEL: lambda: _("Cancel…"),
     Button.DELETE: lambda: _("Delete…"),
     Button.REMOVE: lambda: _("Off the list"),
+    Button.CHECK: lambda: _("Check for a newer version"),
+    Button.NEWER: lambda: _("Download the newer version"),
+    Button.DELETE_OLD: lambda: _("Delete this older one…"),
+    Button.TRASH: lambda: _("Move to trash"),
+    Button.FOREVER: lambda: _("Delete forever"),
 }
 _OF_ACTION = {
     "resume": Button.RESUME,
@@ -66,6 +78,8 @@ def main_button(download: Download) -> Button | None:
         return Button.RESUME if download.files else None
     if state is DownloadState.DONE:
         return Button.USE if download.path is not None else None
+    if state is DownloadState.WAITING and download.retry_at is not None:
+        return Button.NOW
     if is_pausable(download):
         return Button.PAUSE
     if state is DownloadState.PAUSED:
@@ -84,6 +98,14 @@ def other_button(download: Download) -> Button:
     if download.state is DownloadState.CANCELLED:
         return Button.DELETE if download.done_bytes else Button.REMOVE
     return Button.CANCEL
+
+
+def more_button(download: Download) -> Button | None:
+    """Return what can be done besides; None for nothing. Of a finished one the note on newer versions knows better."""
+    if main_button(download) is Button.NOW:
+        return Button.PAUSE
+    is_here = download.state is DownloadState.DONE and download.path is not None and bool(download.files)
+    return Button.CHECK if is_here else None
 
 
 def is_pausable(download: Download) -> bool:

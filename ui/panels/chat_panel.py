@@ -43,6 +43,7 @@ class ChatPanel(QWidget):
     Attributes:
         composer: where the prompt is written.
         notices: what the program says by itself.
+        used_tokens: what the chat takes of the context, as it was last counted; 0 where nobody counted.
         _session: the chat's session; None while the chat is empty and not stored.
         _last_id: the last message in the view, the only one that text is appended to; 0 for none.
         _num_shown: how many characters of the answer under way are in the view. Text comes a frame later than the
@@ -52,6 +53,7 @@ class ChatPanel(QWidget):
         prompt_sent(str): a person sent this text.
         fold_requested(): a person wants the cutaway panel shown or hidden.
         model_chosen(str): a person chose an entry of the chip.
+        backend_chosen(str): a person chose another backend for the present model.
         file_requested(): a person wants to choose a model file.
         pick_requested(): a person wants to see the models that were picked for this machine.
     """
@@ -59,6 +61,7 @@ class ChatPanel(QWidget):
     prompt_sent = Signal(str)
     fold_requested = Signal()
     model_chosen = Signal(str)
+    backend_chosen = Signal(str)
     file_requested = Signal()
     pick_requested = Signal()
 
@@ -75,6 +78,7 @@ class ChatPanel(QWidget):
         self._session: ChatSession | None = None
         self._status: EngineStatus | None = None
         self._panel_line = ""
+        self.used_tokens = 0
         self._last_id = 0
         self._num_shown = 0
         self._build()
@@ -120,6 +124,7 @@ class ChatPanel(QWidget):
         self.card.choose_file_requested.connect(self.file_requested)
         self.card.pick_requested.connect(self.pick_requested)
         self.chip.chosen.connect(self.model_chosen)
+        self.chip.backend_chosen.connect(self.backend_chosen)
         self._fold.clicked.connect(self.fold_requested)
 
     # ----------------------------------------------------------------------------------------- public
@@ -139,6 +144,7 @@ class ChatPanel(QWidget):
         self._num_shown = len(messages[-1].text) if messages else 0
         self.composer.set_busy(session is not None and session.is_waiting)
         self.composer.set_context(0, 0)
+        self.used_tokens = 0
         self.show_title(session.chat.title if session is not None else "")
         self._pages.setCurrentIndex(1 if messages else 0)
         if session is not None:
@@ -171,6 +177,7 @@ class ChatPanel(QWidget):
     def _on_status_changed(self) -> None:
         assert self._status is not None
         self.chip.set_text(self._status.chip_text)
+        self.chip.mark_backend(self._status.backend)
         self.composer.set_ready(self._status.is_ready, _("Choose a model first"))
         entry = self._status.entry
         if entry is None:
@@ -196,6 +203,7 @@ class ChatPanel(QWidget):
             case MessageChanged():
                 self._on_message_changed(event)
             case ContextMeasured():
+                self.used_tokens = event.used_tokens
                 self.composer.set_context(event.used_tokens, event.total_tokens)
             case AnswerWaiting():
                 self.composer.set_busy(event.is_waiting)

@@ -14,15 +14,19 @@ from app.chat.session import ChatSession
 from app.chat.session_events import ChatChanged, SessionEvent
 from app.chat.store import StoreError
 from app.context import AppContext
+from app.engines.backend_choice import backends_for, is_loadable
 from app.i18n import _
 from app.models.entry import ModelEntry
+from app.units import bytes_text, count_text
+from backends.registry import BACKENDS
 from ui.bridge import Bridge
-from ui.engine_status import EngineStatus
+from ui.engine_status import SWITCHED_KEY, EngineStatus
 from ui.models.chat_list_model import ChatListModel
 from ui.panels.chat_list_panel import ChatListPanel
 from ui.panels.chat_panel import ChatPanel
 from ui.tasks import Tasks
 from ui.theme import Theme
+from ui.widgets.chip import BackendChoice
 
 # What a chat needs at least; where the list of chats and the cutaway panel do not leave it, the list gives way.
 _CHAT_PX = 440
@@ -79,6 +83,7 @@ class ChatScreen(QWidget):
         self.list.undo_bar.expired.connect(self._on_undo_expired)
         self.chat.prompt_sent.connect(self.send)
         self.chat.model_chosen.connect(self.use_model)
+        self.chat.backend_chosen.connect(self.switch_backend)
         self.chat.file_requested.connect(self.file_requested)
         self.chat.pick_requested.connect(self.pick_requested)
         self.chat.fold_requested.connect(self.fold_requested)
@@ -102,12 +107,13 @@ class ChatScreen(QWidget):
         """Show the library's models in the chip, with what there is room for."""
         from app.models.fit_words import fit_short  # not needed for the first paint
 
-        entries = [e for e in self._context.library.entries() if not e.fault and e.format == "gguf"][:_CHIP_MODELS]
+        entries = [entry for entry in self._context.library.entries() if is_loadable(entry)][:_CHIP_MODELS]
         current = self.status.entry.key if self.status.entry else ""
         fits = self._context.advisor.fits(entries)
         self.chat.chip.set_entries(
             [(e.key, f"{e.name} · {e.quantization} · {fit_short(fits[e.key])}") for e in entries], current
         )
+        self.chat.chip.set_backends(self._backend_choices(), self.status.backend)
 
     @Slot(str)
     def use_model(self, key: str) -> None:
@@ -118,8 +124,26 @@ class ChatScreen(QWidget):
 
     def use_entry(self, entry: ModelEntry) -> None:
         """Load this model."""
+        self.chat.notices.dismiss(SWITCHED_KEY)
         self.status.load(entry)
         self.refresh_models()
+
+    @Slot(str)
+    def switch_backend(self, name: str) -> None:
+        """Load the present model by another backend; the chat stays, and what that means for it is said."""
+        if name == self.status.backend or self.status.entry is None:
+            return
+        self.status.switch(name)
+        title = BACKENDS[name].title
+        if self._session is None or not self._session.messages():
+            return
+        words = _("The chat is kept. {backend} reads it anew with your next prompt.").format(backend=title)
+        if self.chat.used_tokens:
+            words = _("The chat is kept. {backend} reads its {count} tokens anew with your next prompt.").format(
+                backend=title, count=count_text(self.chat.used_tokens)
+            )
+        hint = _("What one engine has computed is of no use to another; stored answers keep their exact tokens.")
+        self.chat.notices.show_notice(SWITCHED_KEY, words, hint)
 
     @Slot(str)
     def send(self, text: str) -> None:
@@ -133,6 +157,7 @@ class ChatScreen(QWidget):
             self._session = self._context.session(chat, self._bridge.on_session_event)
             self.list.select(chat.chat_id)
             self.chat.show_session(self._session)
+        self.chat.notices.dismiss(SWITCHED_KEY)
         self._session.send(text)
 
     @Slot()
@@ -174,6 +199,24 @@ class ChatScreen(QWidget):
         """Show what there is room for."""
         super().resizeEvent(event)
         self.make_room()
+
+    def _backend_choices(self) -> list[BackendChoice]:
+        """Return the backends that can load the present model, each with what there is room for."""
+        from app.models.fit_words import fit_short  # not needed for the first paint
+
+        entry, choices = self.status.entry, list[BackendChoice]()
+        if entry is None:
+            return choices
+        for backend in backends_for(entry):
+            if not backend.is_installed:
+                words = _("not installed; `pip install {packages}` brings it").format(packages=backend.packages)
+                choices.append(BackendChoice(backend.name, f"{backend.title} · {words}", False))
+                continue
+            fit = self._context.advisor.fit(entry, self._context.load_params(entry, backend.name), backend.name)
+            needed = bytes_text(fit.estimate.needed_bytes) if fit.estimate is not None else ""
+            facts = filter(None, (backend.title, needed, fit_short(fit)))
+            choices.append(BackendChoice(backend.name, " · ".join(facts)))
+        return choices
 
     # ------------------------------------------------------------------------------------------ slots
 

@@ -5,7 +5,7 @@ Knows no queue: every wish is a signal. A row is changed only when its download 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
@@ -14,8 +14,10 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout
 
 from app.downloads.types import Download
 from app.i18n import _
+from app.models.removal import Deletion
 from app.units import bytes_text
 from ui.models.download_words import Button
+from ui.models.update_note import UpdateNote
 from ui.panels.download_row import DownloadRow
 from ui.theme import Theme
 from ui.widgets.empty_state import EmptyState
@@ -73,6 +75,17 @@ class DownloadList(WidePage):
         self._caption.setVisible(bool(leftovers))
         self._nothing.setVisible(not ordered)
         self._about.setText(_about_text(ordered))
+
+    def set_notes(self, notes: Mapping[str, UpdateNote]) -> None:
+        """Show what is known of newer versions, by the download's id."""
+        for download_id, row in self._rows.items():
+            row.set_note(notes.get(download_id))
+
+    def ask_to_delete(self, download_id: str, deletion: Deletion) -> None:
+        """Ask before the model of a finished download is deleted."""
+        row = self._rows.get(download_id)
+        if row is not None:
+            row.ask_to_delete(deletion)
 
     def focus_first(self) -> None:
         """Go to the first row, or to the way back."""

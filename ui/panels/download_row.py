@@ -15,23 +15,27 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout
 
 from app.downloads.types import Download, DownloadState
 from app.i18n import _
+from app.models.removal import Deletion
 from app.units import bytes_text
+from ui.models.deletion_question import deletion_question
 from ui.models.download_words import (
     Button,
     fraction,
     is_pausable,
     is_resumable,
     main_button,
+    more_button,
     other_button,
     spoken_text,
     state_text,
     title_text,
 )
+from ui.models.update_note import UpdateNote
 from ui.panels.download_announcer import PROGRESS_S
 from ui.panels.download_bar import DownloadBar
 from ui.panels.model_confirm import Answer, ConfirmBar
 from ui.theme import Theme
-from ui.widgets.labels import ElidedLabel, plain_words
+from ui.widgets.labels import ElidedLabel, plain_words, set_kind
 from ui.widgets.wrapped_label import WrappedLabel
 
 _KEEP, _DELETE = "keep", "delete"
@@ -42,7 +46,7 @@ class DownloadRow(QFrame):
     """One download. Enter does the main thing, Space pauses and goes on, Delete cancels.
 
     Attributes:
-        main, other: its buttons.
+        main, more, other: its buttons.
         confirm: the question before something is thrown away.
 
     Signals:
@@ -61,16 +65,20 @@ class DownloadRow(QFrame):
         self._now = now
         self._clock = clock
         self._spoken_s = 0.0
-        self._title = ElidedLabel(kind="")
+        self._title = ElidedLabel(kind="", mode=Qt.TextElideMode.ElideMiddle)  # the quantization stands at its end
         self._state = ElidedLabel()
         self._bar = DownloadBar(theme)
         self._words = WrappedLabel()
         self._hint = WrappedLabel(kind="muted")
+        self._note: UpdateNote | None = None
+        self._more: Button | None = None
         self.main = QPushButton(_("Pause"))
+        self.more = QPushButton()
         self.other = QPushButton(_("Cancel"))
         self.confirm = ConfirmBar()
         self._build()
         self.main.clicked.connect(self._on_main)
+        self.more.clicked.connect(self._on_more)
         self.other.clicked.connect(self.ask_to_end)
         self.confirm.answered.connect(self._on_answered)
         self.confirm.left.connect(self.setFocus)
@@ -96,6 +104,23 @@ class DownloadRow(QFrame):
         if is_new_state or self._clock() - self._spoken_s >= PROGRESS_S:
             self._spoken_s = self._clock()
             self.setAccessibleName(spoken_text(download, now_s))
+
+    def set_note(self, note: UpdateNote | None) -> None:
+        """Show what is known of newer versions of a finished download; None for nothing."""
+        if note == self._note:
+            return
+        self._note = note
+        if self._download is not None:
+            self._show_words(self._download)
+            self._show_buttons(self._download)
+
+    def ask_to_delete(self, deletion: Deletion) -> None:
+        """Ask before the model of a finished download is deleted, or say why it may not be."""
+        question = deletion_question(deletion)
+        answers = [Answer(Button.FOREVER.value, Button.FOREVER.words(), is_danger=True)] if question.can_delete else []
+        if question.can_trash:
+            answers = [Answer(Button.TRASH.value, Button.TRASH.words()), *answers]
+        self.confirm.ask(question.message, question.hint, answers)
 
     def set_theme(self, theme: Theme) -> None:
         """Take the colours of a theme."""
@@ -151,8 +176,8 @@ class DownloadRow(QFrame):
         head = QHBoxLayout()
         head.setSpacing(8)
         head.addLayout(lines, 1)
-        head.addWidget(self.main)
-        head.addWidget(self.other)
+        for button in (self.main, self.more, self.other):
+            head.addWidget(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 12, 16, 14)
         column.setSpacing(8)
@@ -162,7 +187,10 @@ class DownloadRow(QFrame):
             column.addWidget(part)
 
     def _show_words(self, download: Download) -> None:
-        words = download.words
+        is_done, note = download.state is DownloadState.DONE, self._note
+        words = note.words if is_done and note is not None else download.words
+        is_news = note is None or note.is_fault or note.button is Button.NEWER
+        set_kind(self._words, "" if is_news or not is_done else "muted")
         self._words.setText(words.message if words is not None else "")
         self._hint.setText(words.hint if words is not None else "")
         self._words.setVisible(words is not None)
@@ -174,9 +202,16 @@ class DownloadRow(QFrame):
         main = main_button(download)
         self.main.setVisible(main is not None)
         self.main.setText(plain_words(main.words()) if main is not None else "")
-        other = other_button(download)
+        other, more, is_busy = other_button(download), more_button(download), False
+        if self._note is not None and more is Button.CHECK:
+            more, is_busy = self._note.button or (more if self._note.is_busy else None), self._note.is_busy
         self.other.setText(plain_words(other.words()))
         name = title_text(download)
+        self._more = more
+        self.more.setVisible(more is not None)
+        self.more.setEnabled(not is_busy)
+        self.more.setText(plain_words(more.words()) if more is not None else "")
+        self.more.setAccessibleName(f"{more.words()} {name}" if more is not None else "")
         self.main.setAccessibleName(f"{main.words()} {name}" if main is not None else "")
         self.other.setAccessibleName(f"{other.words()} {name}")
 
@@ -186,9 +221,14 @@ class DownloadRow(QFrame):
         if download is not None and button is not None:
             self.pressed.emit(download.download_id, button)
 
+    def _on_more(self) -> None:
+        if self._download is not None and self._more is not None:
+            self.pressed.emit(self._download.download_id, self._more)
+
     def _on_answered(self, answer: str) -> None:
+        buttons = {_KEEP: Button.CANCEL, _DELETE: Button.DELETE}
         if self._download is not None:
-            self.pressed.emit(self._download.download_id, Button.CANCEL if answer == _KEEP else Button.DELETE)
+            self.pressed.emit(self._download.download_id, buttons.get(answer) or Button(answer))
 
 
 def _set_text(label: ElidedLabel, text: str) -> None:

@@ -22,7 +22,7 @@ from app.hub.recommend import Recommendation
 from app.hub.types import Publisher, QuantizationRow, RepoDetail
 from app.i18n import _
 from app.models.fit_types import Fit, Machine, Verdict
-from ui.models.download_words import Button
+from ui.models.download_words import Button, is_pausable
 from ui.models.hub_choice import (
     downloads_by_row,
     files_of,
@@ -250,7 +250,9 @@ class HubPage(WidePage):
             self.download_pressed.emit(download.download_id, Button(kind))
 
     def _on_pause(self, key: str) -> None:
-        self._on_action(key)
+        download = self.table.quantizations.download(key)
+        if download is not None:
+            self.download_pressed.emit(download.download_id, Button.PAUSE if is_pausable(download) else Button.RESUME)
 
     def _on_delete(self, key: str) -> None:
         if self.table.quantizations.download(key) is not None and self.detail.download.isVisible():

@@ -184,10 +184,10 @@ class HubPanel(QObject):
         if not shown and self.is_showing_downloads:
             self.close_downloads()
 
-    def set_keeping(self, *, has_keyring: bool, has_token: bool) -> None:
-        """Say where a token is kept, and whether one is known."""
+    def set_keeping(self, *, has_keyring: bool, has_token: bool, is_silent: bool = False) -> None:
+        """Say where a token is kept, and whether one is known; see TokenCard."""
         for card in self.view.cards:
-            card.set_keeping(has_keyring=has_keyring, has_token=has_token)
+            card.set_keeping(has_keyring=has_keyring, has_token=has_token, is_silent=is_silent)
 
     def show_downloads(self) -> None:
         """Bring the list of downloads to the right side."""

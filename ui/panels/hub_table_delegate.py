@@ -109,5 +109,6 @@ def _width(words: str) -> int:
 
 def _least_button() -> int:
     """Return the width that all usual buttons share, so that they stand in a column."""
-    usual = (_("Download"), *(button.words() for button in (Button.PAUSE, Button.RESUME, Button.RETRY, Button.USE)))
+    buttons = (Button.PAUSE, Button.RESUME, Button.RETRY, Button.NOW, Button.USE)
+    usual = (_("Download"), *(button.words() for button in buttons))
     return max(map(_width, usual)) + 2 * BUTTON_PAD_PX

@@ -155,6 +155,10 @@ class ModelDefaultsCard(QFrame):
 def summary_text(defaults: ModelDefaults) -> str:
     """Return what a model has instead of the settings: "16,384 tokens · q8_0 · Temperature 0.20"; "" for nothing."""
     facts = []
+    if defaults.backend is not None:
+        choices = about("backend").choices
+        assert choices is not None
+        facts.append(choices().get(defaults.backend, one_line(defaults.backend)))
     if defaults.context_tokens is not None:
         tokens = count_text(defaults.context_tokens)
         facts.append(_("{count} tokens").format(count=tokens) if defaults.context_tokens else _("Automatic"))

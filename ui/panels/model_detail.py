@@ -13,12 +13,12 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.errors import Words
-from app.i18n import _, ngettext
+from app.i18n import _
 from app.models.entry import ModelDefaults, ModelEntry
 from app.models.fit_types import Fit, Measured
 from app.models.fit_words import fit_sentence
 from app.models.removal import Deletion
-from app.units import bytes_text
+from ui.models.deletion_question import deletion_question
 from ui.models.model_table_model import Action, entry_action
 from ui.models.model_words import entry_meaning, keeper_text, quantization_text
 from ui.panels.model_confirm import Answer, ConfirmBar
@@ -30,8 +30,9 @@ from ui.widgets.display_text import display_text
 from ui.widgets.labels import TitleLabel, set_kind
 from ui.widgets.wrapped_label import WrappedLabel
 
-_MOST_PATHS_SHOWN: Final = 3
-_DELETABLE: Final = ("imported", "folder", "added")
+_DELETABLE: Final = ("imported", "folder", "added", "huggingface")
+# A cache that Cutaway downloads into too: what of it may go is looked up when a person asks.
+_SHARED: Final = "huggingface"
 _TRASH, _FOREVER, _ANYWAY = "trash", "forever", "anyway"
 
 
@@ -135,28 +136,11 @@ class ModelDetail(QWidget):
 
     def show_deletion(self, deletion: Deletion) -> None:
         """Ask before deleting: what it frees and where it goes; or say why not."""
-        if deletion.refusal:
-            self.confirm.ask(deletion.refusal, "", ())
-            return
-        count = len(deletion.paths)
-        words = ngettext("Delete {count} file and free {size}?", "Delete {count} files and free {size}?", count)
-        if not deletion.freed_bytes:
-            words = ngettext(
-                "Delete {count} file? It frees nothing: the same bytes are used elsewhere.",
-                "Delete {count} files? It frees nothing: the same bytes are used elsewhere.",
-                count,
-            )
-        paths = [display_text(str(path)) for path in deletion.paths[:_MOST_PATHS_SHOWN]]
-        if count > len(paths):
-            paths.append("…")
-        where = _("There is no trash here: it is gone for good.")
-        if deletion.uses_trash:
-            where = _("It goes to the trash; the room is free once that is emptied.")
-        answers = [Answer(_FOREVER, _("Delete forever"), is_danger=True)]
-        if deletion.uses_trash:
+        question = deletion_question(deletion)
+        answers = [Answer(_FOREVER, _("Delete forever"), is_danger=True)] if question.can_delete else []
+        if question.can_trash:
             answers = [Answer(_TRASH, _("Move to trash")), *answers]
-        message = words.format(count=count, size=bytes_text(deletion.freed_bytes))
-        self.confirm.ask(message, f"{where}\n" + "\n".join(paths), answers)
+        self.confirm.ask(question.message, question.hint, answers)
 
     def show_confirmation(self, words: Words) -> None:
         """Ask before a load that may not fit."""
@@ -256,7 +240,7 @@ class ModelDetail(QWidget):
         self.use_button.setVisible(action is not Action.NONE)
         set_kind(self.use_button, "primary" if action is Action.USE else "")
         self.forget_button.setVisible(entry.origin == "imported")
-        keeper = keeper_text(entry)
+        keeper = "" if entry.origin == _SHARED else keeper_text(entry)
         self.delete_button.setVisible(entry.origin in _DELETABLE or bool(keeper))
         self.delete_button.setEnabled(not keeper and not self._is_loaded)
         words = ""

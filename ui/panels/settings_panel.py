@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLineEdit, QScrollArea, QVBoxLayout, QWidget
 
+from app.engines.backend_choice import takes_words
 from app.errors import AppError
 from app.i18n import _
 from app.settings import Settings, SettingsStore
 from app.settings_fields import about, shown_settings
+from backends.registry import BACKENDS
 from ui.widgets.labels import CaptionLabel, MutedLabel, PlainLabel, TitleLabel
 from ui.widgets.setting_editor import SettingEditor, make_editor
 from ui.widgets.wrapped_label import WrappedLabel
@@ -197,6 +199,16 @@ def _build_engines() -> QFrame:
     column = QVBoxLayout(card)
     column.setContentsMargins(16, 12, 16, 12)
     column.setSpacing(8)
-    column.addWidget(PlainLabel(_("CPU engine: llama.cpp, part of Cutaway")))
-    column.addWidget(MutedLabel(_("GPU engine: not installed")))
+    for backend in BACKENDS.values():
+        if not backend.loads:
+            continue  # runs no models of people
+        takes = takes_words(backend)
+        if backend.is_installed:
+            words = _("{title} {version}: loads {takes}")
+            column.addWidget(PlainLabel(words.format(title=backend.title, version=backend.version, takes=takes)))
+        else:
+            words = _("{title}: not installed; loads {takes}. `pip install {packages}` beside Cutaway brings it.")
+            column.addWidget(
+                WrappedLabel(words.format(title=backend.title, takes=takes, packages=backend.packages), kind="muted")
+            )
     return card

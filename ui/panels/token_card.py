@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QPushButton, QVBox
 from app.errors import Words
 from app.i18n import _
 from ui.panels.hub_link import LinkQuestion, host_text
-from ui.widgets.labels import CaptionLabel, ElidedLabel, plain_words
+from ui.widgets.labels import CaptionLabel, plain_words
 from ui.widgets.wrapped_label import WrappedLabel
 
 _MAX_TOKEN_CHARACTERS: Final = 500
@@ -50,7 +50,7 @@ class TokenCard(QFrame):
         self._hint = WrappedLabel(kind="muted")
         self.licence = QPushButton(_("Open the licence"))
         self.field = QLineEdit()
-        self._where = ElidedLabel()
+        self._where = WrappedLabel(kind="muted")
         self._fault = WrappedLabel(kind="error")
         self.forget = QPushButton(_("Forget the token"))
         self.again = QPushButton(_("I accepted, try again"))
@@ -82,10 +82,18 @@ class TokenCard(QFrame):
         self.question.close_question()
         self.setAccessibleDescription(f"{words.message} {words.hint}".strip())
 
-    def set_keeping(self, *, has_keyring: bool, has_token: bool) -> None:
-        """Say where a token is kept, and whether one is known already."""
+    def set_keeping(self, *, has_keyring: bool, has_token: bool, is_silent: bool = False) -> None:
+        """Say where a token is kept, and whether one is known already.
+
+        Args:
+            has_keyring: whether it is, or would be, in the system's keyring.
+            has_token: whether one is known.
+            is_silent: whether there is a keyring that does not answer.
+        """
         where = _("Kept in the system's keyring.")
-        if not has_keyring:
+        if is_silent:
+            where = _("The system's keyring did not answer: kept for this run only.")
+        elif not has_keyring:
             where = _("Kept for this session only: no keyring here.")
         self._where.setText(f"{_('A token is known.')} {where}" if has_token else where)
         self.forget.setVisible(has_token)

@@ -78,9 +78,24 @@ class FigureLabel(QFrame):
 
 
 class ElidedLabel(PlainLabel):
-    """One line that ends in "…" where it does not fit; its tooltip then holds all of it."""
+    """One line that is shortened by "…" where it does not fit; its tooltip then holds all of it."""
 
-    def __init__(self, text: str = "", kind: str = "muted", parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        text: str = "",
+        kind: str = "muted",
+        parent: QWidget | None = None,
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    ) -> None:
+        """Make the label.
+
+        Args:
+            text: what it says.
+            kind: a rule of resources/style.qss.
+            parent: owns it.
+            mode: where it is shortened: at its end, or where the end says most in the middle.
+        """
+        self._mode = mode
         super().__init__(text, kind, parent)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
@@ -110,7 +125,7 @@ class ElidedLabel(PlainLabel):
         )
 
     def _shown_text(self) -> str:
-        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.contentsRect().width())
+        return self.fontMetrics().elidedText(self.text(), self._mode, self.contentsRect().width())
 
     def _tell_whole_text(self) -> None:
         self.setToolTip(plain_tooltip(self.text()) if self._shown_text() != self.text() else "")

@@ -85,7 +85,7 @@ class OptionalEditor(QObject):
     def _described(self) -> Setting:
         choices = self._told.choices
         if choices is not None:
-            return replace(self._told, choices=lambda: {_NOT_HERE: self._empty, **choices()})
+            return replace(self._told, choices=lambda: {_NOT_HERE: self._empty} | _without(choices(), _NOT_HERE))
         return replace(self._told, empty=lambda: self._empty)
 
     def _on_edited(self, _name: str, value: object) -> None:
@@ -93,3 +93,8 @@ class OptionalEditor(QObject):
         if self._is_decimal and isinstance(value, float):
             is_none = value < self._told.low - self._told.step / 2
         self.edited.emit(self.name, None if is_none else value)
+
+
+def _without(choices: Mapping[str, str], key: str) -> dict[str, str]:
+    """Return the choices but one: what means "automatic" among the settings has no place of its own here."""
+    return {value: words for value, words in choices.items() if value != key}

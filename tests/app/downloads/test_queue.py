@@ -8,6 +8,7 @@ import pytest
 
 from app.downloads.cache_layout import CacheLayout
 from app.downloads.faults import DownloadError
+from app.downloads.fetched import FetchedRecord
 from app.downloads.queue import DownloadQueue
 from app.downloads.transfer import FileTransfer
 from app.downloads.types import ACTIVE_STATES, DownloadState
@@ -224,6 +225,64 @@ def test_a_leftover_can_be_deleted(hub, watch, tmp_path):
         later.queue.cancel(left.download_id, delete_part=True)
         assert later.now(left.download_id).state is DownloadState.CANCELLED
     assert [path for path in tree_of(tmp_path) if ".part" in path] == []
+
+
+def test_what_was_cancelled_and_kept_can_be_deleted_later(hub, watch, tmp_path):
+    hold(hub)
+    download_id = add(hub, watch, NAMES[0])
+    watch.wait(download_id, has(MIB - 300_000))
+    watch.queue.pause(download_id)
+    watch.wait(download_id, lambda _one: not watch.queue._threads)
+    watch.queue.cancel(download_id, delete_part=False)
+    assert watch.now(download_id).done_bytes > 0
+    assert (tmp_path / f"hub/models--ann--x-GGUF/blobs/{ref(hub).sha256}.part").exists()
+    watch.queue.cancel(download_id, delete_part=True)
+    assert watch.now(download_id).done_bytes == 0
+    watch.close()
+    assert [path for path in tree_of(tmp_path) if ".part" in path] == []
+
+
+def test_one_that_waits_is_tried_at_once_when_a_person_says_so(hub, watch):
+    hub.fault("http_429_seconds", f"cdn:*{NAMES[0]}", times=1, value=500)
+    download_id = add(hub, watch, NAMES[0])
+    waiting = watch.wait(download_id, lambda one: one.state is DownloadState.WAITING)
+    assert waiting.retry_at is not None
+    watch.queue.try_now("nobody")
+    watch.queue.try_now(download_id)
+    assert watch.ended(download_id).state is DownloadState.DONE
+    watch.queue.try_now(download_id)
+
+
+def test_one_that_waits_can_be_paused_and_goes_on(hub, watch):
+    hub.fault("http_429_seconds", f"cdn:*{NAMES[0]}", times=1, value=500)
+    download_id = add(hub, watch, NAMES[0])
+    watch.wait(download_id, lambda one: one.state is DownloadState.WAITING)
+    watch.queue.pause(download_id)
+    assert watch.now(download_id).state is DownloadState.PAUSED
+    watch.queue.resume(download_id)
+    assert watch.ended(download_id).state is DownloadState.DONE
+
+
+def test_what_came_is_noted_as_ours_and_what_was_there_is_not(hub, watch, tmp_path):
+    record = FetchedRecord(tmp_path / "data")
+    watch.ended(add(hub, watch, NAMES[0], "config.json"))
+    (model,) = record.models()
+    assert (model.title, model.branch) == (f"{NAMES[0]} + config.json", "main")
+    assert [(one.file, one.has_bytes, one.has_name) for one in model.files] == [
+        (ref(hub), True, True),
+        (ref(hub, "config.json"), True, True),
+    ]
+    (tmp_path / "data" / "fetched.json").unlink()
+    watch.ended(watch.queue.add("again", [ref(hub), ref(hub, NAMES[1])]).download_id)
+    assert [(one.has_bytes, one.has_name) for one in record.models()[0].files] == [(False, False), (True, True)]
+
+
+def test_what_was_deleted_since_leaves_the_list(hub, watch):
+    gone, kept = (watch.ended(add(hub, watch, name)) for name in NAMES[:2])
+    assert watch.queue.forget_missing() == []
+    gone.path.unlink()
+    assert watch.queue.forget_missing() == [gone.download_id]
+    assert [one.download_id for one in watch.queue.downloads()] == [kept.download_id]
 
 
 def test_a_cancelled_one_can_be_asked_for_again_and_an_unknown_one_is_nobody(hub, watch):

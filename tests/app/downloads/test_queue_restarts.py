@@ -152,7 +152,7 @@ def test_a_second_program_downloads_but_leaves_the_list_alone(hub, tmp_path):
 
 
 def test_a_list_that_cannot_be_kept_hinders_no_download(hub, tmp_path, allow_log):
-    allow_log(r"cannot be kept")
+    allow_log(r"cannot be kept|could not be noted")
     (tmp_path / "data").write_bytes(b"no folder")
     with QueueWatch(hub, tmp_path) as watch:
         assert watch.ended(add(hub, watch, NAMES[0])).state is DownloadState.DONE

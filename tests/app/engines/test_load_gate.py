@@ -56,11 +56,14 @@ class FakeAdvisor:
         self._probed = probed or verdict
         self.probes = 0
 
-    def probe(self, _entry, _params):
+    def backend_of(self, _entry):
+        return "llama_cpp"
+
+    def probe(self, _entry, _params, backend=""):
         self.probes += 1
         self.verdict = self._probed
 
-    def fit(self, _entry, _params):
+    def fit(self, _entry, _params, backend=""):
         return fit_of(self.verdict)
 
 
@@ -88,6 +91,13 @@ def test_too_large_and_unknown_are_asked_once_and_never_refused(verdict):
     gate.agree(ENTRY, PARAMS)
     assert gate.question(ENTRY, PARAMS) is None
     assert gate.question(ENTRY, LoadParams(context_tokens=1024)) is not None
+
+
+def test_what_was_agreed_to_for_one_backend_is_asked_again_for_another():
+    gate = LoadGate(FakeLibrary(), FakeAdvisor(Verdict.TOO_LARGE))
+    gate.agree(ENTRY, PARAMS)
+    assert gate.question(ENTRY, PARAMS, "llama_cpp") is None  # the one that takes it anyway
+    assert gate.question(ENTRY, PARAMS, "torch") is not None
 
 
 def test_a_changed_file_is_asked_for_and_then_taken_as_it_is():

@@ -167,6 +167,47 @@ def test_shards_are_read_each(hub, clients, tmp_path):
     assert read(hub, clients).shape.parameters_count == 256 * 64 + 64 * 64 + 64
 
 
+def many_shards(folder, count=60, last=(64, 128), changed=-1):
+    """Write a model of so many layers, each in a file of its own; one layer may be of another shape."""
+    config = {**safetensors_files.LLAMA_CONFIG, "num_hidden_layers": count - 1}
+    shards = [{"model.embed_tokens.weight": ("BF16", [256, 64]), "model.norm.weight": ("F32", [64])}]
+    for layer in range(count - 1):
+        name, rows = f"model.layers.{layer}.", 20_000 if layer == changed else 64
+        shards.append({name + "self_attn.q_proj.weight": ("BF16", [rows, 64]), name + "mlp.up.weight": ("I8", last)})
+    safetensors_files.write_shards(folder, shards, config)
+    return folder
+
+
+def test_of_very_many_files_some_are_read_and_the_index_tells_of_all(hub, clients, tmp_path):
+    # 60 files: looking into each took 61 requests, and was refused for that.
+    folder = many_shards(tmp_path / "m")
+    hub.add_repo("ann/M", folder_files(folder))
+    facts = read(hub, clients)
+    model = read_safetensors(folder)
+    assert facts.shape == shape_of_config(model.config, model.tensors)
+    assert (facts.is_shape_exact, facts.fault, facts.quantization) == (True, "", "int8")
+    read_files = {request.target for request in hub.seen("cdn") if request.target.endswith(".safetensors")}
+    assert len(read_files) == 2
+
+
+def test_where_layers_differ_the_listed_sizes_say_that_it_is_an_estimate(hub, clients, tmp_path):
+    folder = many_shards(tmp_path / "m", changed=50)
+    hub.add_repo("ann/M", folder_files(folder))
+    facts = read(hub, clients)
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    assert (facts.is_shape_exact, facts.shape.weights_bytes, facts.fault) == (False, weights, "")
+    (found,) = rows_of(hub, "ann/M")
+    assert not with_facts(found, facts).is_broken
+
+
+@pytest.mark.parametrize("index", [b"{}", b'{"weight_map": {"x": "model-00001-of-00060.safetensors"}}', b"x" * 100])
+def test_very_many_files_with_another_index_are_no_model(hub, clients, tmp_path, index):
+    files = folder_files(many_shards(tmp_path / "m")) | {"model.safetensors.index.json": index}
+    hub.add_repo("ann/M", files)
+    with pytest.raises(HeaderError):
+        read(hub, clients)
+
+
 def test_a_model_that_asks_for_code_says_so(hub, clients, tmp_path):
     config = {**safetensors_files.LLAMA_CONFIG, "auto_map": {"AutoModel": "modeling_x.X"}}
     hub.add_repo("ann/M", folder_files(safetensors_files.write_model(tmp_path / "m", config=config)))

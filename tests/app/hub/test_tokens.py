@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import types
 
 import pytest
 
 from app.hub import tokens
+from app.hub.keyring_call import KeyringCalls
 from app.hub.tokens import KeyringFailedError, TokenError, TokenPlace, TokenStore, system_keyring
 
 HUB, MIRROR, TOKEN = "https://huggingface.co", "https://mirror.example", "hf_abcdefghijklmnop"
+PATIENCE_S = 60.0
 
 
 class Memory:
@@ -65,6 +68,57 @@ def test_without_a_keyring_a_token_lasts_as_long_as_the_program(find):
     assert TokenStore(find).get(HUB) is None
     store.forget(HUB)
     assert (store.get(HUB), store.place(HUB)) == (None, TokenPlace.NONE)
+
+
+class Prompting(Memory):
+    """A locked keyring: every call waits for a person, who comes late or never."""
+
+    def __init__(self):
+        super().__init__()
+        self.unlocked = threading.Event()
+        self.threads = []
+
+    def _check(self, name):
+        self.threads.append(threading.current_thread())
+        assert self.unlocked.wait(PATIENCE_S)
+
+    def unlock(self):
+        self.unlocked.set()
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.fixture
+def locked():
+    made = Prompting()
+    yield made
+    made.unlock()
+
+
+def test_a_keyring_that_does_not_answer_leaves_the_session(locked):
+    store = TokenStore(lambda: locked, KeyringCalls(limit_s=0.01))
+    assert (store.get(HUB), store.place(HUB), store.is_silent()) == (None, TokenPlace.NONE, True)
+    assert store.keep(HUB, TOKEN) is TokenPlace.SESSION
+    assert (store.get(HUB), store.place(HUB), store.is_silent()) == (TOKEN, TokenPlace.SESSION, True)
+    store.forget(HUB)
+    assert store.get(HUB) is None
+    assert len(locked.threads) == 1  # it is not asked again and again
+
+
+def test_a_keyring_that_is_unlocked_late_is_read_then(locked):
+    locked.secrets[HUB] = TOKEN
+    store = TokenStore(lambda: locked, KeyringCalls(limit_s=0.01))
+    assert store.get(HUB) is None
+    locked.unlock()
+    store._call._limit_s = PATIENCE_S
+    assert (store.get(HUB), store.place(HUB), store.is_silent()) == (TOKEN, TokenPlace.KEYRING, False)
+
+
+def test_a_store_that_is_closed_asks_no_keyring(locked):
+    store = TokenStore(lambda: locked)
+    store.close()
+    assert store.get(HUB) is None
+    assert locked.threads == []
 
 
 def test_whether_there_is_a_keyring_is_known_before_a_token_is_given():

@@ -98,7 +98,7 @@ def test_a_probe_is_asked_once_and_then_counts(advisor, library, monkeypatch):
     class Outcome:
         split = PROBED
 
-    def probe(path, params, cancelled=None):
+    def probe(path, params, _backend, cancelled=None):
         asked.append((path, params))
         return Outcome
 

@@ -70,9 +70,18 @@ def test_layers_that_stay_must_fit_too():
 def test_torch_needs_one_device_for_all():
     found = fit(llama_8b(), question("torch", kv_type="bf16"), computer(64, card(4)))
     assert (found.verdict, found.device.name) == (Verdict.TOO_LARGE, "CUDA0")
-    roomy = fit(llama_8b(), question("torch", kv_type="bf16"), computer(64, card(7.9)))
+    quantized = fit(llama_8b(), question("torch", kv_type="bf16"), computer(64, card(7.9)))
+    assert quantized.verdict is Verdict.TOO_LARGE  # torch writes the weights out: 16 bits each
+    roomy = fit(llama_8b(), question("torch", kv_type="bf16"), computer(64, card(24)))
     assert (roomy.verdict, roomy.gpu_layers) == (Verdict.FITS, 32)
-    assert roomy.max_context_tokens["q8_0"] > roomy.max_context_tokens["bf16"] > 8192
+    assert roomy.max_context_tokens["bf16"] > 8192
+    assert roomy.max_context_tokens["q8_0"] == 0  # no such KV cache in torch
+
+
+def test_a_kv_type_that_a_backend_has_not_is_named_with_those_it_has():
+    found = fit(llama_8b(), question("torch", kv_type="q8_0"), computer(64))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.reason == "The torch engine keeps the KV cache as f16, bf16, f32. Choose one of these."
 
 
 # --------------------------------------------------------------------------------------------------------- room

@@ -324,53 +324,6 @@ def test_a_machines_bandwidth_is_kept_by_machine(places: Places) -> None:
         assert (one.bandwidth("this"), one.bandwidth("other")) == (1.5e10, 0.0)
 
 
-# ------------------------------------------------------------------------------------------------------- deleting
-
-
-def test_a_deletion_frees_what_it_said_and_leaves_nothing_listed(places: Places) -> None:
-    path = named_model("Mine").write(places.models / "mine.gguf")
-    library = places.library()
-    library.scan()
-    preview = library.delete_preview("Mine")
-    assert (preview.paths, preview.freed_bytes, preview.refusal) == ((path,), path.stat().st_blocks * 512, "")
-    done = library.delete("Mine", forever=True, expected=preview)
-    assert (done.paths, done.freed_bytes, done.uses_trash) == (preview.paths, preview.freed_bytes, False)
-    assert (path.exists(), library.entries(), places.library().entries()) == (False, [], [])
-
-
-def test_a_deletion_is_refused_where_the_file_is_not_ours_in_use_or_changed(places: Places) -> None:
-    starter = named_model("Starter").write(places.install / "models" / "s.gguf")
-    mine = named_model("Mine").write(places.models / "mine.gguf")
-    folder = places.root / "home" / ".lmstudio" / "models" / "acme" / "repo"
-    folder.mkdir(parents=True)
-    studio = named_model("Studio").write(folder / "studio.gguf")
-    library = places.library()
-    library.import_path(studio)
-    assert "belongs to another program or to Cutaway itself" in library.delete_preview("Starter").refusal
-    assert "lies in a folder of another program" in library.delete_preview("Studio").refusal
-    assert library.delete_preview("Mine", in_use=[mine]).refusal == (
-        "Mine is loaded. Use another model first, then delete it."
-    )
-    with pytest.raises(LibraryError, match="is loaded"):
-        library.delete("Mine", forever=True, in_use=[mine])
-    preview = library.delete_preview("Mine")
-    os.utime(mine, ns=(1, 1))
-    with pytest.raises(LibraryError, match="changed since you were asked"):
-        library.delete("Mine", forever=True, expected=preview)
-    assert all(path.exists() for path in (starter, mine, studio))
-
-
-def test_a_copy_is_deleted_alone(places: Places) -> None:
-    ours = named_model("Same").write(places.models / "ours.gguf")
-    other = named_model("Same").write(places.models / "other.gguf")
-    library = places.library()
-    library.scan()
-    _first, copy = library.duplicates()[0]
-    library.delete(copy.key, forever=True)
-    assert [path.exists() for path in (ours, other)] == [copy.path != ours, copy.path != other]
-    assert (keys(library), library.duplicates()) == (["Same:F32"], [])
-
-
 def test_what_the_allocator_told_of_the_starter_survives_the_first_scan(places: Places, monkeypatch) -> None:
     path = named_model("Starter").write(places.root / "starter.gguf")
     library = places.library(CUTAWAY_STARTER=str(path))

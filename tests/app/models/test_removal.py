@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.models import removal
+from app.models import removal, trash
 from app.models.entry import ModelEntry
 from app.models.library_words import LibraryError
 from app.models.removal import Deletion, Ownership
@@ -215,7 +215,7 @@ def test_a_failure_at_once_changes_nothing(own):
 IN_A_HOME = """
 import json, sys
 from pathlib import Path
-from app.models import removal
+from app.models import removal, trash
 from app.models.entry import ModelEntry
 path = Path(sys.argv[1])
 model = ModelEntry("m:Q4_1", "m", path, origin="imported", parts=(path,))
@@ -251,7 +251,7 @@ def test_a_file_in_the_trash_can_be_restored_and_the_words_say_that_it_frees_not
 
 def test_without_a_writable_home_there_is_no_trash(own, monkeypatch):
     path = write(own / "m.gguf")
-    monkeypatch.setattr(removal.os, "access", lambda *_arguments: False)
+    monkeypatch.setattr(trash.os, "access", lambda *_arguments: False)
     preview = removal.preview(entry(path), Ownership(own))
     assert (preview.uses_trash, preview.refusal) == (False, "")
     trashed = []
@@ -262,10 +262,10 @@ def test_without_a_writable_home_there_is_no_trash(own, monkeypatch):
 def test_on_another_disk_the_trash_is_at_its_top(own, monkeypatch):
     path = write(own / "m.gguf")
     monkeypatch.setattr(Path, "home", lambda: Path("/proc"))  # on another device than any file
-    monkeypatch.setattr(removal, "_mount_point", lambda _path: own)
-    assert removal.has_trash(path) is True
-    monkeypatch.setattr(removal.os, "access", lambda *_arguments: False)
-    assert removal.has_trash(path) is False
+    monkeypatch.setattr(trash, "_mount_point", lambda _path: own)
+    assert trash.has_trash(path) is True
+    monkeypatch.setattr(trash.os, "access", lambda *_arguments: False)
+    assert trash.has_trash(path) is False
 
 
 def test_the_words_say_what_was_done():

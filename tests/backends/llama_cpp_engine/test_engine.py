@@ -366,3 +366,12 @@ def test_the_variant_names_the_widest_instruction_set() -> None:
 
 def test_a_library_that_was_chosen_for_this_processor_is_named_instead() -> None:
     assert engine_variant("zen4", "CPU : AVX2 = 1 | ").endswith(" · CPU variant zen4")
+
+
+def test_the_end_of_the_text_is_passed_over_where_that_is_asked_for(starter) -> None:
+    engine, _loaded = starter
+    prompt = protocol.Text("<|im_start|>user\nSay OK.<|im_end|>\n<|im_start|>assistant\nOK.", parse_special=True)
+    params = protocol.SamplingParams(temperature=0, max_tokens=20)
+    assert fresh(engine, prompt, params).reason is protocol.StopReason.END_OF_TEXT
+    found = fresh(engine, prompt, protocol.SamplingParams(temperature=0, max_tokens=20, ignore_eos=True))
+    assert (found.reason, len(found.token_ids)) == (protocol.StopReason.MAX_TOKENS, 20)

@@ -11,6 +11,8 @@ from tests.helpers.hub_values import download
 from ui.models import download_feed
 from ui.models.download_feed import DownloadFeed
 
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
+
 
 @pytest.fixture
 def feed(qtbot):
@@ -32,12 +34,12 @@ def test_the_first_change_is_told_at_once_and_the_newest_of_the_others_together(
             feed.tell(running(number, "Q8_0"))
 
     feed.tell(running(-1))
-    qtbot.waitUntil(lambda: len(feed.heard) == 1)
+    qtbot.waitUntil(lambda: len(feed.heard) == 1, timeout=PATIENCE_MS)
     thread = threading.Thread(target=tell_many)
     thread.start()
     thread.join()
     assert len(feed.heard) == 1
-    qtbot.waitUntil(lambda: len(feed.heard) == 2)
+    qtbot.waitUntil(lambda: len(feed.heard) == 2, timeout=PATIENCE_MS)
     heard_on, told = feed.heard[1]
     assert heard_on is threading.main_thread()
     assert [(one.download_id.rpartition(":")[2], one.done_bytes) for one in told] == [
@@ -49,10 +51,10 @@ def test_the_first_change_is_told_at_once_and_the_newest_of_the_others_together(
 def test_it_rests_when_nothing_changes_and_wakes_again(feed, qtbot):
     assert download_feed._INTERVAL_MS >= 250
     feed.tell(running(1))
-    qtbot.waitUntil(lambda: len(feed.heard) == 1)
-    qtbot.waitUntil(lambda: not feed._timer.isActive())
+    qtbot.waitUntil(lambda: len(feed.heard) == 1, timeout=PATIENCE_MS)
+    qtbot.waitUntil(lambda: not feed._timer.isActive(), timeout=PATIENCE_MS)
     feed.tell(running(2))
-    qtbot.waitUntil(lambda: len(feed.heard) == 2)
+    qtbot.waitUntil(lambda: len(feed.heard) == 2, timeout=PATIENCE_MS)
 
 
 def test_after_the_end_nothing_is_told(feed, qtbot):

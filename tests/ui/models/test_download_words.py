@@ -16,6 +16,7 @@ from ui.models.download_words import (
     fraction,
     left_text,
     main_button,
+    more_button,
     other_button,
     percent_done,
     speed_text,
@@ -84,7 +85,7 @@ def test_each_state_has_one_button_and_one_way_out():
     pairs = {
         (STATE.QUEUED, ""): (Button.PAUSE, Button.CANCEL),
         (STATE.RUNNING, ""): (Button.PAUSE, Button.CANCEL),
-        (STATE.WAITING, ""): (Button.PAUSE, Button.CANCEL),
+        (STATE.WAITING, ""): (Button.NOW, Button.CANCEL),
         (STATE.VERIFYING, ""): (None, Button.CANCEL),
         (STATE.PAUSED, "resume"): (Button.RESUME, Button.CANCEL),
         (STATE.PAUSED, ""): (Button.RESUME, Button.CANCEL),
@@ -101,6 +102,16 @@ def test_each_state_has_one_button_and_one_way_out():
         found = made(state, action=action)
         assert (main_button(found), other_button(found)) == buttons, state
     assert all(button.words() for button in Button)
+
+
+def test_one_that_tries_again_later_can_do_so_now_or_be_paused():
+    waiting = made(STATE.WAITING, retry_at=100.0)
+    assert (main_button(waiting), more_button(waiting)) == (Button.NOW, Button.PAUSE)
+    behind_another = made(STATE.WAITING, retry_at=None)
+    assert (main_button(behind_another), more_button(behind_another)) == (Button.PAUSE, None)
+    assert more_button(made(STATE.DONE)) is Button.CHECK
+    assert more_button(made(STATE.DONE, path=None)) is None
+    assert more_button(made(STATE.RUNNING)) is None
 
 
 def test_what_an_earlier_time_left_can_go_on_when_somebody_knows_what_it_is():

@@ -55,6 +55,7 @@ class Status(QObject):
     def __init__(self, entry: object = None, line: str = "") -> None:
         super().__init__()
         self.entry, self.line, self.is_ready, self.chip_text = entry, line, entry is not None, "Echo · none"
+        self.backend = ""
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from backends.echo_engine import EchoScript, Fault
 from backends.protocol import LifeCycle
 from tests.helpers.echo_window import ANSWER, OpenWindow, echo_context, script_entry
 from tests.helpers.notices import button_of, shown_notices
+from tests.helpers.two_engines import NAME, two_engine_context
 
 PATIENCE_MS = 30_000
 # Long enough to be caught in the middle, whatever else the machine is doing.
@@ -294,6 +295,46 @@ def test_another_model_chosen_in_the_middle_stops_the_answer_and_answers_next(op
     ask(window, qtbot, "second")
     wait(lambda: window.is_idle() and len(window.texts) == 4)
     assert window.texts[-1] == "I am the second."
+
+
+def test_one_click_takes_the_chat_to_the_other_engine_and_back(open_window, qtbot, wait, tmp_path):
+    # The same model, loaded by what stands in for llama.cpp and for torch: the real worker, without weights.
+    window = open_window(context=two_engine_context(tmp_path))
+    wait(window.is_ready)
+    assert window.chat.chip.words == f"{NAME} · Q4_1 · llama.cpp · CPU"
+    ask(window, qtbot, "first")
+    wait(lambda: window.is_idle() and window.chat.used_tokens > 0)
+    labels = [action.text() for action in window.chat.chip.menu().actions() if action.data() is not None]
+    assert [label.split(" · ")[0] for label in labels] == ["llama.cpp", "torch", NAME]
+    window.chat.chip.backend_chosen.emit("torch")
+    (notice,) = shown_notices(window.chat.notices)
+    assert re.match(r"Notice: The chat is kept. torch reads its \d+ tokens anew with your next prompt.", notice)
+    wait(lambda: window.is_ready() and window.context.engine.loaded.backend == "torch")
+    assert window.chat.chip.words == f"{NAME} · Q4_1 as bf16 · torch · CPU"
+    assert window.texts == ["first", ANSWER]
+    ask(window, qtbot, "second")
+    wait(lambda: window.is_idle() and len(window.texts) == 4)
+    assert shown_notices(window.chat.notices) == []
+    wait(lambda: window.context.backend_of(window.context.library.entries()[0]) == "torch")
+    window.chats.switch_backend("llama_cpp")
+    wait(lambda: window.is_ready() and window.context.engine.loaded.backend == "llama_cpp")
+    wait(lambda: window.context.library.entries()[0].defaults.backend is None)
+
+
+def test_an_engine_that_cannot_load_the_model_leaves_the_chat_and_offers_the_way_back(
+    open_window, qtbot, wait, tmp_path
+):
+    window = open_window(context=two_engine_context(tmp_path, fails=True))
+    wait(window.is_ready)
+    ask(window, qtbot, "first")
+    wait(window.is_idle)
+    window.chats.switch_backend("torch")
+    wait(lambda: window.context.engine.state is LifeCycle.DEAD and "engine" in window.chat.notices.keys)
+    assert len(shown_notices(window.chat.notices)) == 1  # what the switch meant for the chat is true no more
+    button_of(window.chat.notices, "Back to llama.cpp").click()
+    wait(window.is_ready)
+    assert window.chat.chip.words == f"{NAME} · Q4_1 · llama.cpp · CPU"
+    assert window.texts == ["first", ANSWER]
 
 
 def test_an_unknown_model_changes_nothing(open_window):

@@ -14,6 +14,8 @@ from ui.models.download_words import Button
 from ui.panels.download_list import DownloadList
 from ui.theme import load_theme
 
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
+
 STATE = DownloadState
 
 
@@ -24,6 +26,7 @@ def shown(qtbot):
     made.resize(900, 600)
     made.show()
     made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow, timeout=PATIENCE_MS)
     return made
 
 
@@ -71,7 +74,7 @@ def test_a_change_keeps_every_row_and_touches_only_its_own(shown, monkeypatch):
 def test_what_goes_takes_its_row_along_and_the_focus_stays_in_the_list(shown, qtbot):
     every = every_download()
     shown.set_downloads(every)
-    qtbot.waitUntil(shown.rows[0].isVisible)
+    qtbot.waitUntil(shown.rows[0].isVisible, timeout=PATIENCE_MS)
     shown.rows[0].setFocus()
     shown.set_downloads(every[1:])
     assert shown.rows[0].hasFocus()
@@ -82,7 +85,7 @@ def test_what_goes_takes_its_row_along_and_the_focus_stays_in_the_list(shown, qt
 
 def test_the_arrows_go_from_row_to_row(shown, qtbot):
     shown.set_downloads(every_download())
-    qtbot.waitUntil(shown.rows[1].isVisible)
+    qtbot.waitUntil(shown.rows[1].isVisible, timeout=PATIENCE_MS)
     shown.focus_first()
     qtbot.keyClick(shown.rows[0], Qt.Key.Key_Down)
     assert shown.rows[1].hasFocus()
@@ -93,7 +96,7 @@ def test_the_arrows_go_from_row_to_row(shown, qtbot):
 
 def test_esc_leads_back_and_first_out_of_a_question(shown, qtbot):
     shown.set_downloads([download(STATE.RUNNING)])
-    qtbot.waitUntil(shown.rows[0].isVisible)
+    qtbot.waitUntil(shown.rows[0].isVisible, timeout=PATIENCE_MS)
     shown.rows[0].ask_to_end()
     with qtbot.assertNotEmitted(shown.left):
         qtbot.keyClick(shown.window().focusWidget(), Qt.Key.Key_Escape)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from app.downloads.types import DownloadState
 from app.errors import Words
+from app.models.removal import Deletion
 from app.units import NBSP
 from tests.helpers.hub_values import LLAMA, download
 from ui.models.download_words import Button
+from ui.models.update_note import UpdateNote, checking_note
 from ui.panels.download_row import DownloadRow
 from ui.theme import load_theme
+
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
 
 STATE = DownloadState
 ID = f"{LLAMA}:Q4_K_M"
@@ -38,6 +44,7 @@ def row(qtbot, clock):
     made.set_download(download(STATE.RUNNING))
     made.show()
     made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow, timeout=PATIENCE_MS)
     made.setFocus()
     made.wishes = []
     made.pressed.connect(lambda found, button: made.wishes.append((found, button)))
@@ -147,3 +154,60 @@ def test_a_strangers_title_is_plain(row):
     row.set_download(download(STATE.RUNNING, title="<b>bold</b>\n" * 3, words=Words("<i>x</i>")))
     assert "<b>bold</b> <b>bold</b> <b>bold</b>" in texts(row)
     assert all(label.textFormat() is Qt.TextFormat.PlainText for label in row.findChildren(QLabel))
+
+
+# ------------------------------------------------------------------------------------------ what can be done besides
+
+
+def test_one_that_waits_can_be_tried_now_or_paused(row):
+    assert not row.more.isVisible()
+    row.set_download(download(STATE.WAITING))
+    assert (row.main.text(), row.more.text(), row.other.text()) == ("Try now", "Pause", "Cancel…")
+    row.main.click()
+    row.more.click()
+    assert row.wishes == [(ID, Button.NOW), (ID, Button.PAUSE)]
+
+
+def test_a_finished_one_is_checked_for_a_newer_version_when_a_person_asks(row):
+    row.set_download(download(STATE.DONE))
+    assert row.more.text() == "Check for a newer version"
+    row.more.click()
+    assert row.wishes == [(ID, Button.CHECK)]
+    row.set_note(checking_note())
+    assert not row.more.isEnabled()
+    assert "Asking the hub whether there is a newer version…" in texts(row)
+    row.set_note(UpdateNote(Words("There is a newer version.", "m.gguf: 5 GiB, was 4 GiB."), Button.NEWER))
+    assert (row.more.text(), row.more.isEnabled()) == ("Download the newer version", True)
+    assert texts(row)[-2:] == ["There is a newer version.", "m.gguf: 5 GiB, was 4 GiB."]
+    row.more.click()
+    assert row.wishes[-1] == (ID, Button.NEWER)
+    row.set_note(None)
+    assert row.more.text() == "Check for a newer version"
+    assert "There is a newer version." not in texts(row)
+
+
+def test_a_note_is_of_a_finished_one_alone(row):
+    row.set_note(UpdateNote(Words("There is a newer version."), Button.NEWER))
+    assert "There is a newer version." not in texts(row)
+    assert not row.more.isVisible()
+    row.set_download(download(STATE.DONE))
+    assert "There is a newer version." in texts(row)
+    row.set_note(UpdateNote(Words("It is on its way.")))
+    assert not row.more.isVisible()
+
+
+@pytest.mark.parametrize(("key", "button"), [("trash", Button.TRASH), ("forever", Button.FOREVER)])
+def test_an_older_one_is_deleted_after_a_question(row, key, button):
+    row.set_download(download(STATE.DONE))
+    row.ask_to_delete(Deletion((Path("/m/a"),), 4 * 2**30, True))
+    assert "Delete 1 file and free 4.00 GiB?" in texts(row)
+    answer(row, key)
+    assert row.wishes == [(ID, button)]
+
+
+def test_why_it_may_not_be_deleted_is_said(row):
+    row.set_download(download(STATE.DONE))
+    row.ask_to_delete(Deletion((), 0, False, "It is loaded."))
+    assert "It is loaded." in texts(row)
+    answer(row, "cancel")
+    assert row.wishes == []

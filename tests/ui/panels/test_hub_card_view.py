@@ -11,6 +11,8 @@ from tests.helpers.hub_values import CARD, detail
 from ui.panels.hub_card_view import HubCardView
 from ui.theme import load_theme
 
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
+
 
 @pytest.fixture
 def view(qtbot):
@@ -21,6 +23,7 @@ def view(qtbot):
     made.show()
     made.show_card()
     made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow, timeout=PATIENCE_MS)
     return made
 
 
@@ -70,7 +73,7 @@ def test_a_link_shows_where_it_leads_and_is_opened_only_then(view, qtbot):
 def test_a_long_card_comes_bit_by_bit_to_its_end(view, qtbot):
     view.set_detail(detail(card_markdown=(CARD * 60) + "\nThe very end."))
     assert "The very end." not in view.text.toPlainText()
-    qtbot.waitUntil(lambda: view.text.toPlainText().endswith("The very end."))
+    qtbot.waitUntil(lambda: view.text.toPlainText().endswith("The very end."), timeout=PATIENCE_MS)
     assert view.text.toPlainText().count("Prompt format") == 60
     assert view.text.textCursor().position() == 0
 
@@ -108,5 +111,5 @@ def test_another_theme_keeps_the_words(view):
 def test_the_links_go_below_where_there_is_no_room_beside(view, qtbot):
     assert view.links.mapTo(view, view.links.rect().topLeft()).x() > 700
     view.resize(600, 600)
-    qtbot.waitUntil(lambda: view.links.mapTo(view, view.links.rect().topLeft()).x() < 100)
+    qtbot.waitUntil(lambda: view.links.mapTo(view, view.links.rect().topLeft()).x() < 100, timeout=PATIENCE_MS)
     assert view.minimumSizeHint().width() <= 560

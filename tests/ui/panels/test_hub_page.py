@@ -18,6 +18,8 @@ from ui.models.hub_columns import KL
 from ui.panels.hub_page import HubPage
 from ui.theme import load_theme
 
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
+
 STATE = DownloadState
 HOSTILE = "<img src=x><b>bold & brave</b>"
 
@@ -30,6 +32,7 @@ def page(qtbot):
     made.set_machine(MACHINE)
     made.show()
     made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow, timeout=PATIENCE_MS)
     return made
 
 
@@ -122,6 +125,8 @@ def test_a_download_is_paused_resumed_and_used_from_its_row(filled, qtbot):
         (STATE.RUNNING, Qt.Key.Key_Space, Button.PAUSE),
         (STATE.PAUSED, Qt.Key.Key_Space, Button.RESUME),
         (STATE.PAUSED, Qt.Key.Key_Return, Button.RESUME),
+        (STATE.WAITING, Qt.Key.Key_Return, Button.NOW),
+        (STATE.WAITING, Qt.Key.Key_Space, Button.PAUSE),
     ):
         filled.set_downloads([download(state, "Q5_K_M")])
         with qtbot.waitSignal(filled.download_pressed) as caught:
@@ -141,7 +146,10 @@ def test_delete_asks_below_the_table_and_comes_back_to_it(filled, qtbot):
     filled.table.setFocus()
     qtbot.keyClick(filled.table, Qt.Key.Key_Delete)
     assert "Cancel this download?" in texts(filled)
-    qtbot.waitUntil(lambda: filled._area.viewport().rect().intersects(filled.detail.download.confirm.geometry()))
+    qtbot.waitUntil(
+        lambda: filled._area.viewport().rect().intersects(filled.detail.download.confirm.geometry()),
+        timeout=PATIENCE_MS,
+    )
     with qtbot.waitSignal(filled.download_pressed) as caught:
         filled.detail.download.confirm.findChild(QPushButton, "answer_keep").click()
     assert caught.args[1] is Button.CANCEL
@@ -212,8 +220,8 @@ def test_it_fits_from_the_smallest_window_to_a_large_one(filled, qtbot):
     for width in (620, 1036, 2100, 3500):
         filled.resize(width, 600)
         area = filled._area
-        qtbot.waitUntil(lambda: area.widget().width() <= area.viewport().width())  # noqa: B023 - asked at once
-        qtbot.waitUntil(lambda: filled.table.width() <= 1360)
+        qtbot.waitUntil(lambda: area.widget().width() <= area.viewport().width(), timeout=PATIENCE_MS)  # noqa: B023 - asked at once
+        qtbot.waitUntil(lambda: filled.table.width() <= 1360, timeout=PATIENCE_MS)
         assert filled.minimumSizeHint().width() <= 600
 
 

@@ -36,6 +36,8 @@ from ui.panels.model_list_panel import HERE
 from ui.panels.models_panel import ModelsPanel
 from ui.theme import load_theme
 
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
+
 STATE = DownloadState
 
 
@@ -49,6 +51,7 @@ def panel(qtbot):
     made.set_entries(entries)
     made.show()
     made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow, timeout=PATIENCE_MS)
     return made
 
 
@@ -130,9 +133,9 @@ def test_the_words_of_the_tabs_get_short_where_there_is_no_room(panel, qtbot):
         return [button.text() for button in panel.list._tabs._buttons.values()]
 
     panel.resize(960 - 84, 600)
-    qtbot.waitUntil(lambda: words() == ["Picked", "Hub", "Here"])
+    qtbot.waitUntil(lambda: words() == ["Picked", "Hub", "Here"], timeout=PATIENCE_MS)
     panel.resize(1356, 900)
-    qtbot.waitUntil(lambda: words() == ["Picked for you", "Hub", "On this machine"])
+    qtbot.waitUntil(lambda: words() == ["Picked for you", "Hub", "On this machine"], timeout=PATIENCE_MS)
 
 
 # ------------------------------------------------------------------------------------------ wishes

@@ -11,6 +11,8 @@ from tests.helpers.hub_values import LLAMA, detail, llama_3
 from ui.panels.hub_view import HubView
 from ui.theme import load_theme
 
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
+
 
 @pytest.fixture
 def view(qtbot):
@@ -19,6 +21,7 @@ def view(qtbot):
     made.resize(1036, 800)
     made.show()
     made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow, timeout=PATIENCE_MS)
     return made
 
 

@@ -74,6 +74,8 @@ def test_showing_another_model_tells_nothing(card):
 def test_the_line_says_everything_in_short():
     assert summary_text(ModelDefaults()) == ""
     assert summary_text(ModelDefaults(context_tokens=0)) == "Automatic"
+    assert summary_text(ModelDefaults(backend="torch", kv_type="q4_0")) == "torch · q4_0"
+    assert summary_text(ModelDefaults(backend="of_tomorrow")) == "of_tomorrow"
     said = summary_text(ModelDefaults(kv_type="q4_0", top_k=7, system_prompt="Be\nbrief. " * 9))
     assert said == "q4_0 · Top k 7 · “Be brief. Be brief. Be brief. Be brief. …”"
     assert summary_text(ModelDefaults(system_prompt="Be brief.")) == "“Be brief.”"

@@ -80,6 +80,9 @@ def test_files_of_other_programs_are_theirs_to_delete(detail):
     assert not detail.delete_button.isEnabled()
     assert detail.delete_button.toolTip() == "It belongs to LM Studio: delete it there."
     assert not detail.forget_button.isVisible()
+    detail.set_entry(entry("B", "Q5_0", 5.5, origin="huggingface"), [], 0, "f16")  # some of it may be ours
+    assert detail.delete_button.isEnabled()
+    assert detail.delete_button.toolTip() == ""
     detail.set_entry(entry("C", "Q4_0", 4.5, origin="starter"), [], 0, "f16")
     assert not detail.delete_button.isVisible()
 

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
 from app.errors import Words
 from ui.panels.token_card import TokenCard
 
+PATIENCE_MS = 60_000  # of a machine that is busy with much else
+
 PAGE = "https://huggingface.co/meta-llama/Llama-3"
 SECRET = "hf_" + "a" * 34
 
@@ -22,6 +24,7 @@ def card(qtbot):
     made.resize(600, 300)
     made.show()
     made.activateWindow()
+    qtbot.waitUntil(made.isActiveWindow, timeout=PATIENCE_MS)
     return made
 
 
@@ -56,6 +59,8 @@ def test_it_says_where_a_token_is_kept(card, qtbot):
     assert not card.forget.isVisible()
     card.set_keeping(has_keyring=False, has_token=True)
     assert "A token is known. Kept for this session only: no keyring here." in texts(card)
+    card.set_keeping(has_keyring=False, has_token=True, is_silent=True)
+    assert "A token is known. The system's keyring did not answer: kept for this run only." in texts(card)
     with qtbot.waitSignal(card.forget_requested):
         card.forget.click()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtGui import QImage
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QImage
+from PySide6.QtWidgets import QWidgetAction
 
 from ui.theme import apply_theme, load_theme
-from ui.widgets.chip import ModelChip
+from ui.widgets.chip import BackendChoice, ModelChip
 
 NAME = "SmolLM2-135M · Q4_1 · llama.cpp · CPU"
 
@@ -44,6 +46,56 @@ def test_picking_an_entry_tells_its_key(chip, qtbot):
     assert told.args == ["a"]
     chip.set_entries([])
     assert chip.menu().actions() == []
+
+
+BACKENDS = (
+    BackendChoice("one", "One · room for 8k"),
+    BackendChoice("two", "Two · fits"),
+    BackendChoice("three", "Three · not installed", is_possible=False),
+)
+
+
+def items(chip) -> dict[str, QAction]:
+    return {action.text(): action for action in chip.menu().actions() if action.data() is not None}
+
+
+def test_backends_stand_above_the_models_and_the_one_in_use_is_marked(chip):
+    chip.set_entries([("a", "Model A"), ("b", "Model B")], current="b")
+    chip.set_backends(BACKENDS, "two")
+    assert list(items(chip)) == [*(choice.label for choice in BACKENDS), "Model A", "Model B"]
+    assert [text for text, action in items(chip).items() if action.isChecked()] == ["Two · fits", "Model B"]
+    assert [action.isEnabled() for action in items(chip).values()] == [True, True, False, True, True]
+    headings = [a.defaultWidget().text() for a in chip.menu().actions() if isinstance(a, QWidgetAction)]
+    assert headings == ["Engine for this model", "Models"]
+
+
+def test_picking_another_backend_tells_its_name_and_the_same_one_nothing(chip, qtbot):
+    chip.set_backends(BACKENDS, "one")
+    with qtbot.waitSignal(chip.backend_chosen) as told:
+        items(chip)["Two · fits"].trigger()
+    assert told.args == ["two"]
+    with qtbot.assertNotEmitted(chip.backend_chosen), qtbot.assertNotEmitted(chip.chosen):
+        items(chip)["One · room for 8k"].trigger()
+
+
+def test_the_mark_follows_the_backend_in_use(chip):
+    chip.set_backends(BACKENDS, "one")
+    chip.mark_backend("two")
+    assert [text for text, action in items(chip).items() if action.isChecked()] == ["Two · fits"]
+
+
+def test_the_keyboard_reaches_every_backend_and_passes_over_the_headings(chip, qtbot):
+    chip.set_entries([("a", "Model A")], current="a")
+    chip.set_backends(BACKENDS, "one")
+    chip.show()
+    menu = chip.menu()
+    menu.popup(chip.mapToGlobal(chip.rect().bottomLeft()))
+    reached = []
+    for _ in range(3):
+        qtbot.keyClick(menu, Qt.Key.Key_Down)
+        reached.append(menu.activeAction().text())
+    menu.close()
+    assert reached == ["One · room for 8k", "Two · fits", "Model A"]
 
 
 @pytest.mark.parametrize("name", ["dark", "light"])
