@@ -230,7 +230,8 @@ class TorchEngine(Engine):
         parts = self._loaded()
         self._steps += 1
         now_s = time.monotonic()
-        used_tokens = parts.scheduler.pool.used * BLOCK_TOKENS
+        places = parts.scheduler.pool.used * BLOCK_TOKENS
+        empty = sum(len(one.block_table) * BLOCK_TOKENS - one.computed for one in parts.scheduler.running)
         stats = protocol.StepStats(
             step=self._steps,
             ended_s=now_s,
@@ -239,8 +240,8 @@ class TorchEngine(Engine):
             decode_tokens=counts[1],
             running=len(parts.scheduler.running),
             waiting=len(parts.scheduler.waiting),
-            kv_used_tokens=used_tokens,
-            kv_used_bytes=used_tokens * parts.kv_bytes_per_token,
+            kv_used_tokens=places - empty,
+            kv_used_bytes=places * parts.kv_bytes_per_token,
             preempted=len(plan.preempted),
         )
         block_map = None

@@ -1,4 +1,4 @@
-"""Makes a loaded model quick without a compiler: merges, rearranges and joins what transformers computes piece by piece.
+"""Makes a loaded model quick without a compiler: merges, rearranges and joins what transformers computes in pieces.
 
 Layer by layer, each held against what the untouched layer gave (fusion_check.py): first the whole layer as one function
 (fusion_layer.py), then its parts (fusion_parts.py), else it stays as it is. Last the output matrix and the embedding

@@ -132,10 +132,11 @@ def is_close(found: object, expected: torch.Tensor, base: torch.Tensor | None = 
     """Return whether two results differ by rounding alone, row by row.
 
     The difference beyond one rounding of each value must stay below a share of the row's own size. Layers of real
-    models, both right, differed by 2 % in bfloat16 and 1e-6 in float32; a wrong norm or rotation differs by tens of percent.
+    models, both right, differed by 2 % in bfloat16 and 1e-6 in float32; a wrong norm or rotation by tens of percent.
 
     Args:
-        found, expected: [..., E].
+        found: [..., E], what is judged.
+        expected: [..., E].
         base: [..., E], what a layer added its result to: the size of a row is then that of what was added.
     """
     if not isinstance(found, torch.Tensor) or found.shape != expected.shape or found.dtype != expected.dtype:

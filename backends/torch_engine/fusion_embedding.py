@@ -1,8 +1,8 @@
 """A tied matrix kept once: the output layer reads it rearranged, and the embedding finds its rows in there.
 
 The output matrix of a small model is a fifth to a half of what a decode step reads, and rearranged it is read four
-times as fast (fusion_linear.py). Where the same weights embed the tokens, a second copy would cost as much memory again.
-So the rows are read out of the rearranged memory, whose order is found by trying the few that oneDNN uses on the
+times as fast (fusion_linear.py). Where the same weights embed the tokens, a second copy would cost as much memory
+again. So the rows are read out of the rearranged memory, whose order is found by trying the few that oneDNN uses on the
 weights themselves: right for every checked value, or not used at all. Letters: V vocabulary, E hidden size.
 """
 

@@ -89,7 +89,7 @@ class LayerForward:
         self._head_norm = _head_norm(attention, self.heads, self.kv_heads)
         self._options = dict(options)
         self._rotation = rotation
-        self._eager = getattr(sys.modules[type(attention).__module__], "eager_attention_forward", None)
+        self._eager: Any = getattr(sys.modules[type(attention).__module__], "eager_attention_forward", None)
 
     def __call__(
         self,
@@ -145,8 +145,8 @@ def fuse_layer(layer: nn.Module, options: Mapping[str, Any], rotation: Rotation)
         rotation: shared by the layers of a model.
 
     Returns:
-        What makes the layer as it was, as long as nobody dropped the plain weights; None where its parts are not those of
-        this kind, and nothing was changed.
+        What makes the layer as it was, and holds its plain weights for that; None where its parts are not those of this
+        kind, and nothing was changed.
     """
     norms = _norms(layer)
     attention, mlp = getattr(layer, "self_attn", None), getattr(layer, "mlp", None)
@@ -190,9 +190,10 @@ def _has_known_parts(attention: object, mlp: object) -> bool:
             return False
         if not can_merge([getattr(module, name) for name in sorted(linears - {last})]):
             return False
-    size, rest = attention.head_dim, attention.get_submodule("o_proj").in_features
-    sizes = [getattr(attention, name).out_features for name in (*_QKV, _MERGED_QKV) if hasattr(attention, name)]
-    return rest % size == 0 and sum(sizes) > rest and (sum(sizes) - rest) % (2 * size) == 0
+    size, queries = int(getattr(attention, "head_dim", 0)), int(getattr(attention.o_proj, "in_features", 0))
+    kept = [name for name in (*_QKV, _MERGED_QKV) if hasattr(attention, name)]
+    rest = sum(int(getattr(attention, name).out_features) for name in kept) - queries
+    return queries % size == 0 and rest > 0 and rest % (2 * size) == 0
 
 
 def _norms(layer: nn.Module) -> _Norms | None:

@@ -23,7 +23,7 @@ def can_pack(dtype: torch.dtype, device: torch.device) -> bool:
 
     float32 does not gain (torch hands it to a BLAS that reads it well); float16 is seldom computed on CPUs at all.
     """
-    if device.type != "cpu" or dtype is not torch.bfloat16 or not torch.backends.mkldnn.is_available():
+    if device.type != "cpu" or dtype is not torch.bfloat16 or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return False
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 

@@ -23,7 +23,7 @@ from backends.torch_engine.model_weights import DTYPE_NAMES, LazyWeight, LoadPro
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 ROPE_FACTORS = "rope_freqs.weight"
-_CHUNK_ELEMENTS = 2**22  # dequantized at once; the float32 of a whole embedding would take gigabytes
+_CHUNK_ELEMENTS = 2**20  # dequantized at once; the float32 of a whole embedding would take gigabytes
 _BLOCK = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)")
 
 _WHOLE_MODEL = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}

@@ -26,6 +26,7 @@ from backends.torch_engine.model_loader import LoadedModel, load_model
 from backends.torch_engine.model_runner import ModelRunner
 from backends.torch_engine.parts import KV_TYPES, Measured, Parts
 from backends.torch_engine.plain_path import PlainRunner
+from backends.torch_engine.rope import fix_rope
 from backends.torch_engine.scheduler import Scheduler
 from backends.torch_engine.step_layout import RowInput
 
@@ -49,11 +50,13 @@ def load_parts(command: protocol.LoadModel, report: Report) -> Parts:
         peak_bytes = _peak_of_a_step(loaded, found, params)
         token_bytes = bytes_per_token(found.plans, loaded.dtype)
         budget = make_budget(params, trained, token_bytes, devices.free_bytes(device) - peak_bytes)
+        fix_rope(loaded.module, budget.context_tokens)
         cache = KvCache(found.plans, budget.blocks, BLOCK_TOKENS, loaded.dtype, device)
         runner = ModelRunner(loaded.module, cache)
     else:
         peak_bytes, token_bytes = 0, 0
         budget = make_budget(params, trained, 0, devices.free_bytes(device))
+        fix_rope(loaded.module, budget.context_tokens)
         runner = PlainRunner(loaded)
         notices = (*notices, NoticeCode.PLAIN_PATH)
     told = (*loaded.notices, *map(str, (*notices, *budget.notices)))

@@ -18,8 +18,8 @@ from backends.torch_engine.kv_cache import KvCache
 from backends.torch_engine.step_layout import RowInput, StepLayout
 
 
-class Interrupted(Exception):
-    """The step was given up between two layers: nothing of it counts, and the blocks' earlier contents are untouched."""
+class Interrupted(Exception):  # noqa: N818 - no error: somebody pressed Stop
+    """The step was given up between two layers: nothing of it counts, and what the blocks held before is untouched."""
 
 
 class ModelRunner:
@@ -27,7 +27,7 @@ class ModelRunner:
 
     Attributes:
         cache: where the model's keys and values lie.
-        hook_calls: how often the last step asked for attention: once a layer, or the model does not go through our hook.
+        hook_calls: how often the last step asked for attention; once a layer in a model that goes through our hook.
     """
 
     def __init__(self, module: torch.nn.Module, cache: KvCache) -> None:
