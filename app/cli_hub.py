@@ -19,6 +19,7 @@ from app.errors import AppError, Words, one_line
 from app.hub.hub_errors import age_words, stale_words
 from app.hub.recommend import Recommendation, recommend
 from app.hub.types import QuantizationRow, RepoDetail, RepoReference, RepoSummary, SearchQuery
+from app.hub.update_check import older_here, older_here_words
 from app.i18n import _
 from app.models.advisor import FitAdvisor
 from app.models.fit_types import Fit
@@ -84,10 +85,12 @@ def run_show(flags: argparse.Namespace, terminal: Terminal) -> int:
 def run_download(flags: argparse.Namespace, terminal: Terminal) -> int:
     """Download one quantization and return the exit code; what is here already is not fetched again."""
     with cli_commands.opened_context() as context:
-        reference, detail = _asked_detail(context, flags.repo)
+        reference, detail = _asked_detail(context, flags.repo, refresh=True)  # what is pinned is the newest
         row = _chosen_row(context, reference, detail)
         if row.is_broken:
             raise AppError(Words(_("{key} cannot be downloaded. {fault}").format(key=row.key, fault=row.fault)))
+        if (older := older_here(context.network.fetched.models(), row.files)) is not None:
+            terminal.notice(older_here_words(older, time.time()))
         changes: queue.SimpleQueue[Download] = queue.SimpleQueue()
         context.network.watch_downloads(changes.put)
         title = f"{detail.summary.repo}:{row.key}"
@@ -186,13 +189,13 @@ def _wait(begun: Download, changes: queue.SimpleQueue[Download], terminal: Termi
     return now
 
 
-def _asked_detail(context: AppContext, text: str) -> tuple[RepoReference, RepoDetail]:
+def _asked_detail(context: AppContext, text: str, *, refresh: bool = False) -> tuple[RepoReference, RepoDetail]:
     hub = context.network.hub
     reference = hub.parse_reference(text)
     if reference is None:
         message = _("“{text}” is no repo of the hub.").format(text=one_line(text, 80))
         raise AppError(Words(message, _("Write it as owner/name, or paste its address; `models search` finds some.")))
-    return reference, hub.detail(reference.repo, reference.revision)
+    return reference, hub.detail(reference.repo, reference.revision, refresh=refresh)
 
 
 def _chosen_row(context: AppContext, reference: RepoReference, detail: RepoDetail) -> QuantizationRow:

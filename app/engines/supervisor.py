@@ -209,8 +209,9 @@ class EngineSupervisor:
             case protocol.ModelLoaded():
                 self.loaded = event
             case protocol.RequestFinished() | protocol.EngineFailed():
+                if event.request_id in self._unfinished or not event.request_id:
+                    self._kill_at_s = 0.0  # a refused question of another kind is no answer to Stop
                 self._unfinished.discard(event.request_id)
-                self._kill_at_s = 0.0
             case EngineDied():
                 self.died, self.loaded = event, None
                 self._unfinished.clear()
@@ -231,7 +232,7 @@ class EngineSupervisor:
                 self._set_state(LifeCycle.LOADING)
             case protocol.ModelLoaded():
                 self._set_state(LifeCycle.READY)
-            case protocol.EngineFailed() if self._state is LifeCycle.LOADING:
+            case protocol.EngineFailed() if self._state is LifeCycle.LOADING and not event.request_id:
                 self.unload()  # a load that failed leaves an empty worker behind
             case protocol.RequestFinished() | protocol.EngineFailed():
                 if self._state is LifeCycle.BUSY and not self._unfinished:

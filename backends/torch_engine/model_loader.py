@@ -37,6 +37,7 @@ from backends.torch_engine.vocabulary import Vocabulary
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _SHORT_NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 # Positions and masks that a model computes for itself. Beyond this a config asks for memory, not for a model.
+_SPECIAL_FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
 _MAX_BUFFER_BYTES = 2**30
 # Some files carry tables that a model computes for itself, or a head for training.
 _MAX_UNUSED = 0.01
@@ -84,6 +85,7 @@ class _Plan:
     Attributes:
         kind: transformers' class.
         config: its config.
+        attention: the name of the attention that it can be built with.
         shapes: of every parameter and kept buffer, by name.
         elements: numbers in parameters; shared ones count once.
         buffer_bytes: what buffers take.
@@ -91,6 +93,7 @@ class _Plan:
 
     kind: Any
     config: Any
+    attention: str
     shapes: Mapping[str, tuple[int, ...]]
     elements: int
     buffer_bytes: int
@@ -182,17 +185,37 @@ def _plan(source: ModelSource) -> _Plan:
         kind = transformers.CONFIG_MAPPING[model_type]
         if kind not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
             raise _unknown(source)
-        config = kind.from_dict(dict(source.config))
+        config = kind.from_dict(_with_floats(dict(source.config)))
         model_class: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[kind]
-        register()
-        config._attn_implementation = NAME
-        with torch.device("meta"), no_init_weights():
-            empty = model_class(config)
+        empty, attention = _empty_model(model_class, config)
         empty.tie_weights()  # left out above, together with the initial values
         kept = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
         elements = sum(parameter.numel() for parameter in empty.parameters())
         buffer_bytes = sum(buffer.numel() * buffer.element_size() for buffer in empty.buffers())
-    return _Plan(model_class, config, kept, elements, buffer_bytes)
+    return _Plan(model_class, config, attention, kept, elements, buffer_bytes)
+
+
+def _empty_model(model_class: Any, config: Any) -> tuple[Any, str]:
+    """Return the model without memory, and the attention it was built for: ours, or its own where it knows no other."""
+    register()
+    for attention in (NAME, "eager"):
+        config._attn_implementation = attention
+        try:
+            with torch.device("meta"), no_init_weights():
+                return model_class(config), attention
+        except (KeyError, ValueError):  # some models look the name up in a table of their own
+            if attention == "eager":
+                raise
+    raise AssertionError("unreachable")
+
+
+def _with_floats(value: Any) -> Any:
+    """Return a config with the numbers that JSON does not know; transformers writes {"__float__": "Infinity"}."""
+    if isinstance(value, dict):
+        if set(value) == {"__float__"} and value["__float__"] in _SPECIAL_FLOATS:
+            return _SPECIAL_FLOATS[value["__float__"]]
+        return {name: _with_floats(part) for name, part in value.items()}
+    return [_with_floats(part) for part in value] if isinstance(value, list) else value
 
 
 def _unknown(source: ModelSource) -> EngineError:
@@ -250,7 +273,7 @@ def _build(source: ModelSource, plan: _Plan, dtype: torch.dtype, weights: dict[s
             config=plan.config,
             state_dict=weights,
             dtype=dtype,
-            attn_implementation=NAME,
+            attn_implementation=plan.attention,
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,

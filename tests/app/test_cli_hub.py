@@ -38,7 +38,7 @@ def ask(hub, tmp_path):
 def tiny(hub, tmp_path):
     model = named_model("Tiny").write(tmp_path / "tiny.gguf").read_bytes()
     files = {"Tiny-Q8_0.gguf": model, "README.md": "# Tiny"}
-    hub.add_repo("ann/Tiny-GGUF", files, card={"license": "mit"}, downloads=9)
+    hub.tiny_repo = hub.add_repo("ann/Tiny-GGUF", files, card={"license": "mit"}, downloads=9)
     return model
 
 
@@ -79,6 +79,23 @@ def test_a_download_ends_in_the_library_and_a_second_one_fetches_nothing(ask, ti
     assert ask("download", "ann/Tiny-GGUF").returncode == 0
     hub.wait_idle()
     assert hub.sent("ann/Tiny-GGUF/Tiny-Q8_0.gguf") == sent
+
+
+def test_a_newer_version_comes_beside_the_older_one_and_both_can_be_deleted(ask, tiny, hub, tmp_path):
+    first = json.loads(ask("download", "ann/Tiny-GGUF:Q8_0", "--json").stdout)
+    newer = named_model("Tiny two").write(tmp_path / "newer.gguf").read_bytes()
+    hub.tiny_repo.commit({"Tiny-Q8_0.gguf": newer})
+    done = ask("download", "ann/Tiny-GGUF:Q8_0", "--json")
+    assert done.returncode == 0
+    assert "An older version is here" in text_of(done.stderr)
+    second = json.loads(done.stdout)
+    assert Path(first["path"]).read_bytes() == tiny
+    assert Path(second["path"]).read_bytes() == newer
+    for told in (first, second):
+        gone = run_cutaway("models", "remove", told["key"], "--delete", "--force")
+        assert (gone.returncode, gone.stderr) == (0, b"")
+        assert not Path(told["path"]).exists()
+    assert "Tiny" not in run_cutaway("models", "list", "--json").stdout.decode()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.program import SHORT_ANSWER, ChatFile, DrivenProgram, report, stretched, wait_for, write_settings
+from tests.helpers.program import SHORT_ANSWER, ChatFile, DrivenProgram, report, wait_for, write_settings
 
 pytestmark = pytest.mark.drill
 

@@ -156,6 +156,19 @@ def test_a_stop_that_is_not_answered_becomes_a_kill(watched, monkeypatch) -> Non
     assert watched.wait(EngineDied).cause == "killed"
 
 
+def test_a_refused_question_of_another_kind_is_no_answer_to_stop(watched, monkeypatch) -> None:
+    monkeypatch.setattr(supervisor, "STOP_PATIENCE_S", 0.5)
+    watched.load(EchoScript(fault=Fault("decode", "hang", 1)))
+    watched.wait_for(LifeCycle.READY)
+    watched.generate()
+    watched.wait(protocol.StepDone)
+    watched.engine.stop_request(protocol.RequestId(1))
+    refused = protocol.EngineFailed(code=ErrorCode.BAD_PARAMS, request_id=protocol.RequestId(-1))
+    watched.engine._note(refused)
+    watched.engine._move_on(refused)
+    assert watched.wait(EngineDied).cause == "killed"
+
+
 def test_a_stopped_process_is_noticed_and_its_return_too(watched, monkeypatch) -> None:
     monkeypatch.setattr(supervisor, "SILENCE_S", 0.5)
     watched.load()

@@ -104,7 +104,12 @@ def check_pool(engine: TorchEngine) -> None:
 
 def test_the_load_tells_its_path_and_its_memory(smol):
     _engine, loaded = smol
-    assert (loaded.backend, loaded.architecture, loaded.attention_path, loaded.path_note) == ("torch", "llama", "paged", "")
+    assert (loaded.backend, loaded.architecture, loaded.attention_path, loaded.path_note) == (
+        "torch",
+        "llama",
+        "paged",
+        "",
+    )
     assert "30 of 30 layers fused" in loaded.attention_kernel
     assert (loaded.context_tokens, loaded.block_tokens, loaded.blocks) == (1024, 16, 64)
     assert loaded.kv_bytes_per_token == 30 * 3 * 64 * 2 * 4
@@ -119,7 +124,10 @@ def test_the_load_tells_its_path_and_its_memory(smol):
 def test_the_pool_takes_what_was_predicted(smol):
     engine, loaded = smol
     cache = engine._parts.runner.cache
-    held = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in (*cache.keys, *cache.values)}
+    held = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+        for tensor in (*cache.keys, *cache.values)
+    }
     assert sum(held.values()) == loaded.memory.kv_reserved_bytes
 
 
@@ -207,7 +215,11 @@ def test_the_same_text_again_is_read_from_the_cache(smol):
 def test_the_second_turn_reads_only_what_is_new(smol):
     engine, _ = smol
     first = ask(engine, "Name three colours of the evening sky over the sea and why they come.")
-    ids = tuple(engine._parts.vocabulary.encode(protocol.Text("Name three colours of the evening sky over the sea and why they come.")))
+    ids = tuple(
+        engine._parts.vocabulary.encode(
+            protocol.Text("Name three colours of the evening sky over the sea and why they come.")
+        )
+    )
     second = ask(engine, protocol.TokenIds((*ids, *first.token_ids, *ids[1:])))
     assert second.figures.reused_tokens >= (len(ids) + len(first.token_ids) - 1) // BLOCK_TOKENS * BLOCK_TOKENS
 
@@ -316,7 +328,12 @@ def test_a_schema_is_kept(smol):
     import json
 
     engine, _ = smol
-    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 99}}, "required": ["n"], "additionalProperties": False}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 99}},
+        "required": ["n"],
+        "additionalProperties": False,
+    }
     params = protocol.SamplingParams(temperature=0, max_tokens=60, json_schema=json.dumps(schema))
     told = ask(engine, "The number of apples as JSON: ", params)
     assert told.reason is protocol.StopReason.END_OF_TEXT
