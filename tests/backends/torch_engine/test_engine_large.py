@@ -11,9 +11,10 @@ import transformers
 
 from backends import protocol
 from backends.torch_engine.engine import TorchEngine
-from tests.backends.torch_engine.test_engine import check_many, check_pool
+from tests.backends.torch_engine.test_engine import check_many
 from tests.helpers.hf_folders import gemma_folder, smol_folder
 from tests.helpers.program import report
+from tests.helpers.torch_asking import check_pool
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3000)]
 
