@@ -75,7 +75,9 @@ def scan(
         language=language,
     )
     run = _Run(sources, on_found)
-    fault = run.run(list(command) or [sys.executable, "-I", str(_SCRIPT)], request, cancel)
+    fault = ""
+    if not cancel.is_set():  # a child might be quicker than the look at it
+        fault = run.run(list(command) or [sys.executable, "-I", str(_SCRIPT)], request, cancel)
     finished = run.finished
     problems = (*(finished.problems if finished else ()), *([fault] if fault and not cancel.is_set() else []))
     return ScanSummary(

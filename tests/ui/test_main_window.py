@@ -164,9 +164,9 @@ def test_a_dropped_model_file_is_added_and_used(open_window, wait, tmp_path):
     wait(window.is_ready)
     assert window.context.library.imported == [file]
     assert window.chat.chip.words == "dropped · none · echo · CPU"
-    texts = [action.text() for action in window.chat.chip.menu().actions()]
+    texts = [action.text() for action in window.chat.chip.model_actions()]
     assert texts == ["Echo · none · room for 8k", "dropped · none · room for 8k"]
-    assert [action.isChecked() for action in window.chat.chip.menu().actions()] == [False, True]
+    assert [action.isChecked() for action in window.chat.chip.model_actions()] == [False, True]
 
 
 def test_other_things_are_not_taken(no_model, tmp_path):
@@ -315,7 +315,7 @@ def test_strangers_words_are_shown_as_they_are_everywhere(open_window, qtbot, wa
     assert window.texts == [HOSTILE, HOSTILE]
     assert shown_notices(window.chat.notices) == [f"Warning: {HOSTILE} {HOSTILE}"]
     assert window.window.models.panel.list.rows.index(0, 0).data() == HOSTILE
-    assert window.chat.chip.menu().actions()[0].text().startswith(HOSTILE.replace("&", "&&"))
+    assert window.chat.chip.model_actions()[0].text().startswith(HOSTILE.replace("&", "&&"))
 
 
 # ------------------------------------------------------------------------------------------ everybody

@@ -56,7 +56,7 @@ def test_every_face_says_the_same(open_window, qtbot, capsys, free_bytes):
     cells = [table.index(row, column).data() for row in rows for column in columns]
     assert short in cells
     window.chats.refresh_models()
-    assert window.chat.chip.menu().actions()[0].text().endswith(f" · {short}")
+    assert window.chat.chip.model_actions()[0].text().endswith(f" · {short}")
     assert f"It needs about {total}; " in context.memory_hint()
 
     told = json.loads(command_line(capsys, "fit", entry.key, "--json"))

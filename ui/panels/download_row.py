@@ -74,6 +74,7 @@ class DownloadRow(QFrame):
         self._more: Button | None = None
         self.main = QPushButton(_("Pause"))
         self.more = QPushButton()
+        self.more.hide()  # it has no words yet
         self.other = QPushButton(_("Cancel"))
         self.confirm = ConfirmBar()
         self._build()

@@ -177,6 +177,7 @@ class ModelChip(QToolButton):
 
     def _add_heading(self, words: str) -> None:
         heading = QWidgetAction(self._menu)
+        heading.setText(words)
         label = CaptionLabel(words)
         label.setContentsMargins(_HEADING_PX, 6, _HEADING_PX, 2)
         heading.setDefaultWidget(label)
@@ -189,6 +190,10 @@ class ModelChip(QToolButton):
         action.setCheckable(is_current)
         action.setChecked(is_current)
         return action
+
+    def model_actions(self) -> list[QAction]:
+        """Return the menu's items that stand for a model."""
+        return [action for action in self._menu.actions() if (action.data() or ("",))[0] == _ENTRY]
 
     def _on_triggered(self, action: QAction) -> None:
         kind, value = action.data()

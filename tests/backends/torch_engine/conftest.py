@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Tiny models on one thread: on a busy machine the threads of a pool wait for each other longer than they work."""
+    """Tiny models on one thread, and transformers silent until a load.
+
+    On a busy machine the threads of a pool wait for each other longer than they work.
+    """
+    logging.getLogger("transformers").propagate = False  # a load sends its log our way; here other tests come after it
     torch = sys.modules.get("torch")
     if torch is None:
         yield
