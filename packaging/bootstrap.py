@@ -1,4 +1,4 @@
-"""Prepares a machine for `make run`, `make torch` and `make test`: system packages, .venv, llama.cpp built for this processor.
+"""Prepares a machine for `make run`, `torch` and `test`: system packages, .venv, llama.cpp built for this processor.
 
 Run by the Makefile with whatever `python3` there is; needs nothing but the standard library, and picks the Python of
 .venv itself. A second run finds its stamp in .venv and ends at once. Knows nothing of the program.

@@ -26,6 +26,7 @@ def smol():
 @pytest.fixture(scope="module")
 def right():
     """Greedy answers of transformers itself, by prompt."""
+    transformers.utils.logging.disable_progress_bar()  # a bar leaves a thread behind
     tokenizer = transformers.AutoTokenizer.from_pretrained(smol_folder(), local_files_only=True)
     model = transformers.AutoModelForCausalLM.from_pretrained(smol_folder(), dtype=torch.float32, local_files_only=True)
     answers = {}

@@ -11,6 +11,7 @@ import transformers
 
 from backends import protocol
 from backends.torch_engine.engine import TorchEngine
+from backends.torch_engine.step_layout import RowInput
 from tests.backends.torch_engine.test_engine import check_many
 from tests.helpers.hf_folders import gemma_folder, smol_folder
 from tests.helpers.program import report
@@ -23,6 +24,12 @@ COUNT, TOKENS = 16, 200
 PARAMS = protocol.SamplingParams(temperature=0, max_tokens=TOKENS, ignore_eos=True)
 PREFIX = "Here is a text about the sea, the wind and the people who live at the coast, as told by one of them. "
 SLOPE_BYTES = 2 * 2**20  # of a worker in 1,000 requests: trust.md, C-18
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quiet():
+    """No bars of progress: each would leave a thread behind."""
+    transformers.utils.logging.disable_progress_bar()
 
 
 def load(folder, **params: object) -> TorchEngine:
@@ -100,6 +107,31 @@ def test_200_greedy_tokens_are_those_of_transformers(case, way, params):
     assert compared(answers(engine, prompts), right, ends) >= COUNT // 2
     if way == "in 16":  # all of it lies in kept blocks now
         assert compared(answers(engine, prompts), right, ends) >= COUNT // 2
+    engine.unload()
+
+
+def test_in_bf16_it_is_as_near_to_fp32_as_transformers_is():
+    """engine.md, section 9: where bf16 chooses another token, the two likeliest must be close in fp32."""
+    text = (
+        "The history of the lighthouse begins with fires on hills, which sailors saw from far away. Then came towers."
+    )
+    models = {
+        dtype: transformers.AutoModelForCausalLM.from_pretrained(smol_folder(), dtype=dtype, local_files_only=True)
+        for dtype in (torch.float32, torch.bfloat16)
+    }
+    engine = load(smol_folder(), dtype="bfloat16", context_tokens=256)
+    ids = engine._parts.vocabulary.encode(protocol.Text(text))
+    with torch.inference_mode():
+        right, theirs = (model(torch.tensor([ids]), use_cache=False).logits[0].float() for model in models.values())
+    blocks = range(engine._parts.blocks)
+    runner = engine._parts.runner
+    ours = torch.stack([runner.run([RowInput(ids[i : i + 1], i, blocks)])[0] for i in range(len(ids))])
+    errors = [(found - right).pow(2).mean().sqrt().item() for found in (ours, theirs)]
+    assert errors[0] < 1.25 * errors[1], f"root mean square against fp32: ours {errors[0]:.3f}, theirs {errors[1]:.3f}"
+    top = right.topk(2).values
+    gaps = (top[:, 0] - top[:, 1])[ours.argmax(-1) != right.argmax(-1)]
+    assert gaps.numel() <= len(ids) // 10
+    assert all(gap < 0.1 for gap in gaps.tolist())
     engine.unload()
 
 
