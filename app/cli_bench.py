@@ -10,13 +10,12 @@ from typing import Protocol
 
 import msgspec
 
-from app import cli_commands, cli_text
+from app import cli_commands, cli_models, cli_text
 from app.bench.bench import BenchResult, MachineLoad, bench_json, machine_load, run_bench
 from app.bench.engine_run import EngineRun
 from app.bench.figures import Spread
 from app.bench.ladder import SHARED_SHARE, Rung, RungResult, gains, ladder_json, run_ladder
 from app.bench.workload import Workload
-from app.cli_models import agree_to_load
 from app.cli_parser import UsageError
 from app.context import AppContext
 from app.engines.supervisor import LoadRequest
@@ -35,29 +34,11 @@ PROMPT_TOKENS, NEW_TOKENS, REPETITIONS = 512, 128, 5
 LADDER_PROMPT_TOKENS, LADDER_NEW_TOKENS, LADDER_REQUESTS, LADDER_REPETITIONS = 128, 32, 16, 1
 
 
-class Terminal(Protocol):
+class Terminal(cli_models.Terminal, Protocol):
     """What this command needs of the terminal."""
-
-    def line(self, text: str) -> None:
-        """Print a line of output."""
-
-    def json(self, value: object) -> None:
-        """Print a value as JSON."""
-
-    def notice(self, words: Words) -> None:
-        """Say something that is to be known."""
-
-    def muted(self, text: str) -> None:
-        """Say something of less weight."""
 
     def progress(self, fraction: float) -> None:
         """Show how far a load is, where a person looks on."""
-
-    def progress_line(self, text: str) -> None:
-        """Show how far something is, where a person looks on."""
-
-    def agrees(self, question: str) -> bool | None:
-        """Ask a person; None where nobody can be asked."""
 
 
 def run(flags: argparse.Namespace, terminal: Terminal) -> int:
@@ -72,7 +53,7 @@ def run(flags: argparse.Namespace, terminal: Terminal) -> int:
         else:
             request = _with_room(request, work, flags)
         if entry is not None:
-            agree_to_load(context, entry, request, terminal, is_forced=flags.force)
+            cli_models.agree_to_load(context, entry, request, terminal, is_forced=flags.force)
         model = _name_of(entry, flags, request)
         if flags.ladder:
             _ladder(context, request, work, flags, terminal, model)

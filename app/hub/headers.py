@@ -16,11 +16,11 @@ import msgspec
 from app.hub.cache import AnswerCache
 from app.hub.file_names import model_file
 from app.hub.row_headers import CancelledError, RowFacts, RowReader, with_facts, with_fault
-from app.hub.shapes import scaled_shape
 from app.hub.types import QuantizationRow
 from app.models.byte_source import HeaderError
 from app.models.http_faults import RemoteError
 from app.models.quantization import meaning
+from app.models.shape_scale import scaled_shape
 
 OnRow = Callable[[QuantizationRow], None]
 

@@ -21,7 +21,6 @@ import msgspec
 from app.downloads.types import FileRef
 from app.errors import one_line
 from app.http_clients import HttpClients
-from app.hub.shapes import scaled_shape
 from app.hub.shard_headers import Filled, check_index, files_to_read, fill_in
 from app.hub.table import CONFIG_NAME, INDEX_NAME
 from app.hub.types import QuantizationRow
@@ -40,6 +39,7 @@ from app.models.safetensors_tensors import SafeTensor, read_tensors
 from app.models.shape import ModelShape
 from app.models.shape_config import shape_of_config
 from app.models.shape_gguf import shape_of_gguf
+from app.models.shape_scale import scaled_shape
 
 Read = TypeVar("Read")
 

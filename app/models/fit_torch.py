@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
-import msgspec
-
 from app.models.fit_cache import cache_of
 from app.models.fit_context import MAX_SEQUENCES
 from app.models.fit_types import FitQuestion
 from app.models.shape import ModelShape
+from app.models.shape_scale import scaled_shape
 from backends.protocol import LoadParams
 
 BLOCK_TOKENS = 16  # of a KV block
@@ -58,26 +57,7 @@ def as_loaded(shape: ModelShape, question: FitQuestion) -> ModelShape:
         return shape
     asked = _DTYPE_BYTES.get(question.params.dtype)
     weights_bytes = shape.parameters_count * asked if asked else max(shape.weights_bytes, shape.parameters_count * 2)
-    if weights_bytes == shape.weights_bytes:
-        return shape
-
-    def scaled(size_bytes: int) -> int:
-        return size_bytes * weights_bytes // shape.weights_bytes
-
-    layers = tuple(
-        msgspec.structs.replace(layer, weights_bytes=scaled(layer.weights_bytes), read_bytes=scaled(layer.read_bytes))
-        for layer in shape.layers
-    )
-    return msgspec.structs.replace(
-        shape,
-        weights_bytes=weights_bytes,
-        input_bytes=scaled(shape.input_bytes),
-        output_bytes=scaled(shape.output_bytes),
-        other_bytes=scaled(shape.other_bytes),
-        read_bytes=scaled(shape.read_bytes),
-        copied_bytes=0,
-        layers=layers,
-    )
+    return shape if weights_bytes == shape.weights_bytes else scaled_shape(shape, weights_bytes)
 
 
 def torch_memory(shape: ModelShape, params: LoadParams, kv_type: str, context_tokens: int) -> TorchMemory:

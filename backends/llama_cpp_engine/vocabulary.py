@@ -13,13 +13,13 @@ from typing import Any
 
 import llama_cpp as llama
 
-from backends import protocol
+from backends.prompt_encoder import PromptEncoder
 
 _ATTR_UNKNOWN, _ATTR_CONTROL = 1 << 0, 1 << 3  # llama_token_attr
 _PIECE_BYTES = 512
 
 
-class Vocabulary:
+class Vocabulary(PromptEncoder):
     """A loaded model's vocabulary.
 
     Attributes:
@@ -39,18 +39,6 @@ class Vocabulary:
 
     # ------------------------------------------------------------------------------------ text to ids
 
-    def encode(self, prompt: protocol.Prompt) -> list[int]:
-        """Return a prompt's token ids, with the beginning-of-sequence token where the model wants one."""
-        match prompt:
-            case protocol.TokenIds():
-                return list(prompt.token_ids)
-            case protocol.Text():
-                return self.tokenize(prompt.text, add_special=True, parse_special=prompt.parse_special)
-            case protocol.RenderedPrompt():
-                ids = self._encode_parts(prompt.parts)
-                needs_bos = self.adds_bos and self.bos >= 0 and ids[:1] != [self.bos]
-                return [self.bos, *ids] if needs_bos else ids
-
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
         """Return the ids of one text."""
         data = text.encode(errors="replace")
@@ -63,34 +51,9 @@ class Vocabulary:
             count = llama.llama_tokenize(self._handle, data, len(data), buffer, room, add_special, parse_special)
         return list(buffer[:count])
 
-    def _encode_parts(
-        self, parts: tuple[protocol.TemplatePart | protocol.PlainPart | protocol.TokenPart, ...]
-    ) -> list[int]:
-        """Tokenize runs of text between special tokens as wholes, so that ids equal those of the joined text."""
-        ids: list[int] = []
-        run: list[str] = []
-
-        def end_run() -> None:
-            if run:
-                ids.extend(self.tokenize("".join(run), add_special=False, parse_special=False))
-                run.clear()
-
-        for part in parts:
-            match part:
-                case protocol.PlainPart():
-                    run.append(part.text)
-                case protocol.TokenPart():
-                    end_run()
-                    ids.extend(part.token_ids)
-                case protocol.TemplatePart():
-                    for piece in self._split_template(part.text):
-                        if isinstance(piece, int):
-                            end_run()
-                            ids.append(piece)
-                        else:
-                            run.append(piece)
-        end_run()
-        return ids
+    def _encode_run(self, text: str, *, is_first: bool) -> list[int]:
+        """Return the ids of text in which nothing is special; llama.cpp cuts the first run as any other."""
+        return self.tokenize(text, add_special=False, parse_special=False)
 
     def _split_special(self, text: str) -> tuple[str | int, ...]:
         """Return a template's text as runs of plain text and the ids of the special tokens between them."""

@@ -19,6 +19,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from backends import protocol
 from backends.errors import EngineError, ErrorCode
+from backends.prompt_encoder import PromptEncoder
 from backends.torch_engine.model_errors import ForeignErrors
 from backends.torch_engine.vocabulary_bytes import Spelling, spelling_of, token_bytes
 
@@ -58,7 +59,7 @@ class VocabularyFacts:
     tokens: int = 0
 
 
-class Vocabulary:
+class Vocabulary(PromptEncoder):
     """A loaded model's vocabulary.
 
     Attributes:
@@ -90,18 +91,6 @@ class Vocabulary:
 
     # ------------------------------------------------------------------------------------ text to ids
 
-    def encode(self, prompt: protocol.Prompt) -> list[int]:
-        """Return a prompt's token ids, with the beginning-of-sequence token where the model wants one."""
-        match prompt:
-            case protocol.TokenIds():
-                return list(prompt.token_ids)
-            case protocol.Text():
-                return self.tokenize(prompt.text, add_special=True, parse_special=prompt.parse_special)
-            case protocol.RenderedPrompt():
-                ids = self._encode_parts(prompt.parts)
-                needs_bos = self.adds_bos and self.bos >= 0 and ids[:1] != [self.bos]
-                return [self.bos, *ids] if needs_bos else ids
-
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> list[int]:
         """Return the ids of one text.
 
@@ -113,35 +102,6 @@ class Vocabulary:
         parts = (protocol.TemplatePart(text),) if parse_special else (protocol.PlainPart(text),)
         ids = self._encode_parts(parts)
         return [self.bos, *ids] if add_special and self.adds_bos else ids
-
-    def _encode_parts(
-        self, parts: tuple[protocol.TemplatePart | protocol.PlainPart | protocol.TokenPart, ...]
-    ) -> list[int]:
-        """Tokenize runs of text between special tokens as wholes, so that ids equal those of the joined text."""
-        ids: list[int] = []
-        run: list[str] = []
-
-        def end_run() -> None:
-            if run:
-                ids.extend(self._encode_run("".join(run), is_first=not ids))
-                run.clear()
-
-        for part in parts:
-            match part:
-                case protocol.PlainPart():
-                    run.append(part.text)
-                case protocol.TokenPart():
-                    end_run()
-                    ids.extend(part.token_ids)
-                case protocol.TemplatePart():
-                    for piece in self._split_template(part.text):
-                        if isinstance(piece, int):
-                            end_run()
-                            ids.append(piece)
-                        else:
-                            run.append(piece)
-        end_run()
-        return ids
 
     def _encode_run(self, text: str, *, is_first: bool) -> list[int]:
         """Return the ids of text in which nothing is special."""

@@ -1,4 +1,4 @@
-"""The shape of a quantization whose header was not read: another one's of the same model, scaled to its size.
+"""The shape of a model whose weights are stored in another way: another one's of the same model, scaled to its size.
 
 What decides the KV cache is the same in every quantization of a model; only what the weights take differs. Pure.
 """

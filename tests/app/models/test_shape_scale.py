@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from app.hub.shapes import scaled_shape
 from app.models.fit import fit
 from app.models.fit_types import Device, FitQuestion, Machine
 from app.models.gguf_header import read_header
 from app.models.shape import LayerShape, ModelShape
 from app.models.shape_gguf import shape_of_gguf
+from app.models.shape_scale import scaled_shape
 from tests.helpers import shape_files
 
 GIB = 2**30
