@@ -8,7 +8,7 @@ from backends import protocol
 from backends.torch_engine.engine import TorchEngine
 from tests.helpers.hf_folders import smol_folder
 
-GREEDY = protocol.SamplingParams(temperature=0, max_tokens=24)
+GREEDY = protocol.SamplingParams(temperature=0, max_tokens=16)
 PROMPTS = ("The sea is", "Once upon a time", "def main():", "La vie est", "1, 2, 3,")
 
 

@@ -33,7 +33,7 @@ def right():
     for prompt in PROMPTS:
         ids = tokenizer(prompt, return_tensors="pt").input_ids
         with torch.inference_mode():
-            out = model.generate(ids, do_sample=False, max_new_tokens=24, use_cache=True, pad_token_id=0)
+            out = model.generate(ids, do_sample=False, max_new_tokens=GREEDY.max_tokens, use_cache=True, pad_token_id=0)
         answers[prompt] = tuple(out[0, ids.shape[1] :].tolist())
     return answers
 
@@ -244,7 +244,7 @@ def test_after_a_fault_nothing_of_it_is_left(smol, right):
     engine.step()
     assert list(engine.discard_requests()) == [1]
     assert not engine.has_work
-    assert ask(engine, PROMPTS[0]).token_ids == right[PROMPTS[0]][:24]
+    assert ask(engine, PROMPTS[0]).token_ids == right[PROMPTS[0]][: GREEDY.max_tokens]
     check_pool(engine)
 
 
