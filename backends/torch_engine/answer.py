@@ -21,7 +21,6 @@ class Answer:
     Attributes:
         sequence: its tokens and blocks.
         state: its side of sampling.
-        token_ids: what was released in this step, with text and chances.
     """
 
     def __init__(self, sequence: Sequence, state: SamplerState) -> None:

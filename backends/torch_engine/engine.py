@@ -48,7 +48,7 @@ class TorchEngine(Engine):
     Attributes:
         _parts: what a load made; None while nothing is loaded.
         _answers: unfinished requests by their sequence.
-        _interrupted: what step() and the runner look at; set from any thread.
+        _mapped_s: when a block map was sent last; 0 makes the next step send one.
     """
 
     backend: ClassVar[str] = "torch"

@@ -36,8 +36,8 @@ from backends.torch_engine.vocabulary import Vocabulary
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _SHORT_NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
-# Positions and masks that a model computes for itself. Beyond this a config asks for memory, not for a model.
 _SPECIAL_FLOATS = {"Infinity": float("inf"), "-Infinity": float("-inf"), "NaN": float("nan")}
+# Positions and masks that a model computes for itself. Beyond this a config asks for memory, not for a model.
 _MAX_BUFFER_BYTES = 2**30
 # Some files carry tables that a model computes for itself, or a head for training.
 _MAX_UNUSED = 0.01

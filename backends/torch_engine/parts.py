@@ -54,7 +54,6 @@ class Parts:
         report: which path the model takes, and why.
         measured: what the load found out.
         reuses_kv: False computes everything again for every token.
-        keeps_prefixes: whether the blocks of ended requests are kept.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class Parts:
         self.report, self._fusion = reports
         self.measured = measured
         self.reuses_kv = params.reuse_kv
-        self.keeps_prefixes = params.prefix_cache and self.is_paged
         self.vocabulary = loaded.vocabulary
         self.vocabulary_tokens = loaded.vocabulary.size
         self.device = loaded.device
@@ -103,10 +101,10 @@ class Parts:
         return self._compiler.start(params)
 
     def end(self, sequence: Sequence, *, keep: bool = True) -> None:
-        """Give back what a sequence holds; its blocks are kept for others unless they must not be."""
+        """Give back what a sequence holds; a pool that keeps blocks keeps these, unless they must not be."""
         if isinstance(self.runner, PlainRunner) and sequence.block_table:
             self.runner.forget(sequence.block_table[0])
-        self.scheduler.remove(sequence, keep=keep and self.keeps_prefixes)
+        self.scheduler.remove(sequence, keep=keep)
 
     def clear(self) -> None:
         """Forget all sequences and all that is kept: nothing is known to be whole."""
