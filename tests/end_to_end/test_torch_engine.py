@@ -34,6 +34,7 @@ def test_a_chat_with_torch_from_the_first_word_to_a_dead_engine(own_home):
         for text in (SHORT_ANSWER, "Go on."):
             program.ask("send", text)
             program.wait_answered(LOAD_S)
+        wait_for(lambda: ChatFile(own_home).last()["state"] == "complete", "the second answer is stored")
         answers = [message["stats"] for message in ChatFile(own_home).messages() if message["role"] == "assistant"]
         first, second = answers
         assert first["new_tokens"] > 0

@@ -66,8 +66,11 @@ def test_every_face_says_the_same(open_window, qtbot, capsys, free_bytes):
     assert sentence.replace("\u00a0", " ") in shown
     assert short.replace("\u00a0", " ") in command_line(capsys, "models", "list")
 
-    rows = window.window.plots.inspect.estimate.estimates.rows
-    by_owner = {row.owner: row.predicted_bytes for row in rows}
+    def predicted_by_owner():
+        return {row.owner: row.predicted_bytes for row in window.window.plots.inspect.estimate.estimates.rows}
+
+    qtbot.waitUntil(lambda: "KV cache" in predicted_by_owner(), timeout=PATIENCE_MS)
+    by_owner = predicted_by_owner()
     assert by_owner["KV cache"] == fit.estimate.kv_bytes
     assert by_owner["Weights"] == fit.estimate.weights_bytes - fit.estimate.copied_bytes
 
