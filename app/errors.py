@@ -142,6 +142,26 @@ _ERRORS: dict[str, Callable[[], _Pair]] = {
         _("The engine could not go on: {detail}"),
         _("What was written so far is kept. Send again; if it happens again, restart the engine."),
     ),
+    ErrorCode.REFERENCE_UNREADABLE: lambda: (
+        _("The reference's log-probabilities in {path} cannot be used: {detail}"),
+        _("Start the comparison again; the reference is measured anew."),
+    ),
+    ErrorCode.WRITE_FAILED: lambda: (
+        _("The file {path} cannot be written: {detail}"),
+        _("Make room on the disk or choose another folder, then go on; what was measured is kept."),
+    ),
+    ErrorCode.IMPORTANCE_UNREADABLE: lambda: (
+        _("The importance matrix {path} cannot be used: {detail}"),
+        _("Choose another one, or have one made here."),
+    ),
+    ErrorCode.IMPORTANCE_NEEDED: lambda: (
+        _("Without an importance matrix {quantization} cannot be made."),
+        _("Choose a text to make one from."),
+    ),
+    ErrorCode.QUANTIZE_FAILED: lambda: (
+        _("The quantization {quantization} could not be made from {path}: {detail}"),
+        _("The source is unchanged, and nothing was left behind."),
+    ),
     ErrorCode.UNSUPPORTED_COMMAND: lambda: (
         _("The {backend} engine cannot do this ({command})."),
         _("Choose another engine or another model."),

@@ -74,6 +74,28 @@ class Engine(ABC):
     def count_tokens(self, prompt: protocol.Prompt) -> int:
         """Count a prompt's tokens from the vocabulary alone. Called from any thread while a model is loaded."""
 
+    def tokenize(self, prompt: protocol.Prompt) -> tuple[int, ...]:
+        """Return a prompt's token ids; raises EngineError, UNSUPPORTED_COMMAND where there is no vocabulary."""
+        raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command="Tokenize", backend=self.backend)
+
+    def score(self, command: protocol.Score) -> protocol.ScoreDone:
+        """Score known tokens, from an empty context; what requests had computed before may be lost.
+
+        Raises:
+            EngineError: UNSUPPORTED_COMMAND where this kind of engine cannot; BAD_PARAMS for rows that are not there;
+                PROMPT_TOO_LONG; REFERENCE_UNREADABLE for a window that does not fit these tokens or cannot be read;
+                WRITE_FAILED where the window cannot be written.
+        """
+        raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command=type(command).__name__, backend=self.backend)
+
+    def collect_importance(self, command: protocol.CollectImportance, report: Report) -> None:
+        """Write the importance matrix of a text and report Progress; raises EngineError."""
+        raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command=type(command).__name__, backend=self.backend)
+
+    def quantize(self, command: protocol.Quantize, report: Report) -> protocol.Quantized:
+        """Write a model in another quantization, whether or not a model is loaded; raises EngineError."""
+        raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command=type(command).__name__, backend=self.backend)
+
     def describe_block(self, command: protocol.DescribeBlock) -> protocol.BlockDescribed:
         """Say which tokens lie in a KV block.
 

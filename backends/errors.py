@@ -36,6 +36,11 @@ class ErrorCode(enum.StrEnum):
     BAD_PARAMS = "bad_params"  # detail
     NO_KV_ROOM = "no_kv_room"  # context_tokens
     DECODE_FAILED = "decode_failed"  # detail
+    REFERENCE_UNREADABLE = "reference_unreadable"  # path, detail: a window of log-probabilities
+    WRITE_FAILED = "write_failed"  # path, detail: such as a disk that is full
+    IMPORTANCE_UNREADABLE = "importance_unreadable"  # path, detail
+    IMPORTANCE_NEEDED = "importance_needed"  # quantization: it cannot be made without an importance matrix
+    QUANTIZE_FAILED = "quantize_failed"  # path, quantization, detail
     UNSUPPORTED_COMMAND = "unsupported_command"  # command, backend
     PROTOCOL_MISMATCH = "protocol_mismatch"  # ours, theirs
     ENGINE_FAULT = "engine_fault"  # detail: an error nobody foresaw; the worker lives on

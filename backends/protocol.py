@@ -12,6 +12,16 @@ from __future__ import annotations
 
 import msgspec
 
+from backends.protocol_prompts import (
+    Message,
+    PlainPart,
+    Prompt,
+    RenderedPrompt,
+    TemplatePart,
+    Text,
+    TokenIds,
+    TokenPart,
+)
 from backends.protocol_values import (
     BlockMap,
     BlockOwner,
@@ -31,11 +41,12 @@ from backends.protocol_values import (
 
 __all__ = [
     "MAX_MESSAGE_BYTES", "PROTOCOL_VERSION", "Abort", "BlockDescribed", "BlockMap", "BlockOwner", "Capabilities",
-    "Command", "CountTokens", "DescribeBlock", "EngineFailed", "Event", "Generate", "Hello", "LifeCycle", "LoadModel",
-    "LoadParams", "LogRecorded", "MemoryRead", "MemorySplit", "ModelLoaded", "Piece", "PlainPart", "ProbeMemory",
-    "Progress", "Prompt", "Quantize", "RenderedPrompt", "RequestFigures", "RequestFinished", "RequestId",
-    "SamplingParams", "Score", "ScoreDone", "Shutdown", "StepDone", "StepStats", "StopReason", "TemplatePart", "Text",
-    "TokenChance", "TokenChances", "TokenIds", "TokenPart", "TokensCounted", "UnloadModel",
+    "CollectImportance", "Command", "CountTokens", "DescribeBlock", "EngineFailed", "Event", "Generate", "Hello",
+    "LifeCycle", "LoadModel", "LoadParams", "LogRecorded", "MemoryRead", "MemorySplit", "ModelLoaded", "Piece",
+    "PlainPart", "ProbeMemory", "Progress", "Prompt", "Quantize", "Quantized", "RenderedPrompt", "RequestFigures",
+    "RequestFinished", "RequestId", "SamplingParams", "Score", "ScoreDone", "Shutdown", "StepDone", "StepStats",
+    "StopReason", "TemplatePart", "Text", "TokenChance", "TokenChances", "TokenIds", "TokenPart", "Tokenize",
+    "Tokenized", "TokensCounted", "UnloadModel",
 ]  # fmt: skip
 
 PROTOCOL_VERSION = 1
@@ -44,64 +55,17 @@ PROTOCOL_VERSION = 1
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
-class _Message(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Base of everything that crosses the pipe."""
-
-
-# ---------------------------------------------------------------------------------------------- prompts
-
-
-class TemplatePart(_Message, frozen=True):
-    """A piece of a rendered prompt that the chat template wrote: special tokens in it count."""
-
-    text: str
-
-
-class PlainPart(_Message, frozen=True):
-    """A piece of a rendered prompt that a person or a model wrote: special tokens in it stay text."""
-
-    text: str
-
-
-class TokenPart(_Message, frozen=True):
-    """A piece of a rendered prompt whose exact token ids are known, such as an earlier answer."""
-
-    token_ids: tuple[int, ...]
-
-
-class RenderedPrompt(_Message, frozen=True):
-    """A dialogue after the chat template, cut where trusted and untrusted text meet."""
-
-    parts: tuple[TemplatePart | PlainPart | TokenPart, ...]
-
-
-class Text(_Message, frozen=True):
-    """Raw text; special tokens count only if parse_special is set."""
-
-    text: str
-    parse_special: bool = False
-
-
-class TokenIds(_Message, frozen=True):
-    """Token ids as they are, nothing added."""
-
-    token_ids: tuple[int, ...]
-
-
-Prompt = RenderedPrompt | Text | TokenIds
-
-
 # --------------------------------------------------------------------------------------------- commands
 
 
-class LoadModel(_Message, frozen=True):
+class LoadModel(Message, frozen=True):
     """Load the model file at this path; answered by ModelLoaded or EngineFailed."""
 
     model_path: str
     params: LoadParams = LoadParams()
 
 
-class Generate(_Message, frozen=True, kw_only=True):
+class Generate(Message, frozen=True, kw_only=True):
     """Answer a prompt; answered by StepDone events and one RequestFinished.
 
     parent_token_ids are the ids of an unfinished answer that is to be continued: they follow the prompt and are
@@ -115,30 +79,63 @@ class Generate(_Message, frozen=True, kw_only=True):
     priority: int = 0  # higher is served first; the chat in front has more than what runs unattended
 
 
-class Abort(_Message, frozen=True):
+class Abort(Message, frozen=True):
     """End a request now, in the middle of a step if need be; its RequestFinished still comes."""
 
     request_id: RequestId
 
 
-class CountTokens(_Message, frozen=True):
+class CountTokens(Message, frozen=True):
     """Count a prompt's tokens; answered by TokensCounted, even while a step runs."""
 
     request_id: RequestId
     prompt: Prompt
 
 
-class Score(_Message, frozen=True, kw_only=True):
-    """Score known tokens, teacher-forced; answered by Progress and one ScoreDone."""
+class Score(Message, frozen=True, kw_only=True):
+    """Score known tokens, teacher-forced, in an empty context; answered by one ScoreDone.
+
+    Without a prompt the rows are the positions first_scored to the last but one, each predicting the token behind it:
+    a window of 512 tokens scored from 256 on has T = 255 rows. With a prompt they are those that predict token_ids,
+    all of them: T = len(token_ids). A window of log-probabilities may be written, and compared with one written before
+    (backends/reference_window.py).
+    """
 
     request_id: RequestId
     token_ids: tuple[int, ...]
-    first_scored: int = 0  # positions before this one give context only
+    first_scored: int = 0  # positions before this one give context only; 0 where there is a prompt
     top: int = 0  # how many of the likeliest alternatives to return at each position
+    prompt: Prompt | None = None  # read before token_ids
+    reference_path: str = ""  # a window to compare with
+    write_path: str = ""  # where to write this window
+    span_nats: float = 24.0  # how far below a row's likeliest token the written window reaches
+    keep_top: int = 0  # write only so many of the likeliest tokens of a row, and the rest as one; 0 writes all
 
 
-class Quantize(_Message, frozen=True, kw_only=True):
-    """Write source_path's model to target_path in another quantization; answered by Progress events."""
+class Tokenize(Message, frozen=True):
+    """Say which token ids a prompt is; answered by Tokenized."""
+
+    request_id: RequestId
+    prompt: Prompt
+
+
+class CollectImportance(Message, frozen=True, kw_only=True):
+    """Run the loaded model over a text and write how strongly each input of each matrix is used.
+
+    Answered by Progress events (phase "importance", in windows); the file is there when done equals total.
+    """
+
+    request_id: RequestId
+    token_ids: tuple[int, ...]
+    target_path: str
+    window_tokens: int = 512
+
+
+class Quantize(Message, frozen=True, kw_only=True):
+    """Write source_path's model to target_path in another quantization; answered by Progress events and Quantized.
+
+    Needs no loaded model. With dry_run nothing is written, and Quantized tells the exact size.
+    """
 
     request_id: RequestId
     source_path: str
@@ -147,9 +144,10 @@ class Quantize(_Message, frozen=True, kw_only=True):
     importance_path: str = ""
     threads: int = 0
     dry_run: bool = False
+    allow_requantize: bool = False  # also from a source that is no F32, F16 or BF16
 
 
-class ProbeMemory(_Message, frozen=True, kw_only=True):
+class ProbeMemory(Message, frozen=True, kw_only=True):
     """Say what loading would take, without loading; answered by Progress with a MemorySplit."""
 
     request_id: RequestId
@@ -157,30 +155,41 @@ class ProbeMemory(_Message, frozen=True, kw_only=True):
     params: LoadParams = LoadParams()
 
 
-class DescribeBlock(_Message, frozen=True):
+class DescribeBlock(Message, frozen=True):
     """Say what lies in a KV block of the last BlockMap; answered by BlockDescribed."""
 
     request_id: RequestId
     block: int
 
 
-class UnloadModel(_Message, frozen=True):
+class UnloadModel(Message, frozen=True):
     """Give the model's memory back and wait for another LoadModel."""
 
 
-class Shutdown(_Message, frozen=True):
+class Shutdown(Message, frozen=True):
     """End the process after the step in progress."""
 
 
 Command = (
-    LoadModel | Generate | Abort | CountTokens | Score | Quantize | ProbeMemory | DescribeBlock | UnloadModel | Shutdown
+    LoadModel
+    | Generate
+    | Abort
+    | CountTokens
+    | Tokenize
+    | Score
+    | CollectImportance
+    | Quantize
+    | ProbeMemory
+    | DescribeBlock
+    | UnloadModel
+    | Shutdown
 )
 
 
 # ----------------------------------------------------------------------------------------------- events
 
 
-class Hello(_Message, frozen=True):
+class Hello(Message, frozen=True):
     """The first event of every worker."""
 
     protocol_version: int
@@ -189,7 +198,7 @@ class Hello(_Message, frozen=True):
     backend: str = ""
 
 
-class ModelLoaded(_Message, frozen=True, kw_only=True):
+class ModelLoaded(Message, frozen=True, kw_only=True):
     """A model is ready. The chat template comes along; the program renders it, never the engine."""
 
     backend: str
@@ -220,7 +229,7 @@ class ModelLoaded(_Message, frozen=True, kw_only=True):
     blocks: int = 0  # how many there are
 
 
-class StepDone(_Message, frozen=True):
+class StepDone(Message, frozen=True):
     """One engine step: all its text and its figures together, so that they cannot disagree."""
 
     stats: StepStats
@@ -228,7 +237,7 @@ class StepDone(_Message, frozen=True):
     block_map: BlockMap | None = None  # with some steps only: a few times a second, and when a request ends
 
 
-class RequestFinished(_Message, frozen=True):
+class RequestFinished(Message, frozen=True):
     """A request ended; after this nothing more of it comes."""
 
     request_id: RequestId
@@ -236,23 +245,54 @@ class RequestFinished(_Message, frozen=True):
     figures: RequestFigures = RequestFigures()
 
 
-class TokensCounted(_Message, frozen=True):
+class TokensCounted(Message, frozen=True):
     """The answer to CountTokens."""
 
     request_id: RequestId
     tokens: int
 
 
-class ScoreDone(_Message, frozen=True, kw_only=True):
-    """The answer to Score. Arrays are little-endian bytes of the stated type, one row a scored position."""
+class ScoreDone(Message, frozen=True, kw_only=True):
+    """The answer to Score. Arrays are little-endian bytes of the stated type, one row a scored position.
+
+    What compares with a reference is empty without one. A row whose logits are not all finite is flagged, and its
+    figures are 0: it is counted, never averaged in.
+    """
 
     request_id: RequestId
-    logprobs: bytes = b""  # float32 [T]
+    token_ids: bytes = b""  # int32 [T], the tokens that were scored
+    logprobs: bytes = b""  # float32 [T], of these tokens, natural logarithms
+    best_ids: bytes = b""  # int32 [T], the likeliest token of each row
+    non_finite: bytes = b""  # uint8 [T]
     top_ids: bytes = b""  # int32 [T, top]
     top_logprobs: bytes = b""  # float32 [T, top]
+    reference_logprobs: bytes = b""  # float32 [T]
+    reference_best_ids: bytes = b""  # int32 [T]
+    kl: bytes = b""  # float32 [T], of the reference's distribution to this one, in nats
+    cosine: bytes = b""  # float32 [T], of the two rows of log-probabilities, each less its mean
+    prefill_s: float = 0.0  # what the forward passes took
+    score_s: float = 0.0  # all that the command took, forward passes included
 
 
-class BlockDescribed(_Message, frozen=True, kw_only=True):
+class Tokenized(Message, frozen=True):
+    """The answer to Tokenize."""
+
+    request_id: RequestId
+    token_ids: tuple[int, ...]
+
+
+class Quantized(Message, frozen=True, kw_only=True):
+    """The answer to Quantize: what was written, or would be."""
+
+    request_id: RequestId
+    size_bytes: int
+    bits_per_weight: float
+    tensors: int = 0
+    fallback_tensors: int = 0  # stored in another type than asked for, because their rows are no whole blocks of it
+    took_s: float = 0.0
+
+
+class BlockDescribed(Message, frozen=True, kw_only=True):
     """The answer to DescribeBlock: the text of the tokens that lie there; empty for a block that holds none."""
 
     request_id: RequestId
@@ -262,7 +302,7 @@ class BlockDescribed(_Message, frozen=True, kw_only=True):
     users: int = 0  # sequences whose block table names it
 
 
-class Progress(_Message, frozen=True, kw_only=True):
+class Progress(Message, frozen=True, kw_only=True):
     """How far a long command is; request_id 0 means the load."""
 
     request_id: RequestId = RequestId(0)
@@ -272,7 +312,7 @@ class Progress(_Message, frozen=True, kw_only=True):
     memory: MemorySplit | None = None
 
 
-class MemoryRead(_Message, frozen=True, kw_only=True):
+class MemoryRead(Message, frozen=True, kw_only=True):
     """One reading of the worker's memory. The only event that may be dropped."""
 
     read_s: float  # the worker's monotonic clock
@@ -286,18 +326,18 @@ class MemoryRead(_Message, frozen=True, kw_only=True):
     state: LifeCycle = LifeCycle.READY
 
 
-class LogRecorded(_Message, frozen=True):
+class LogRecorded(Message, frozen=True):
     """A line of the engine's log worth showing; never a prompt or an answer."""
 
     level: str
     text: str
 
 
-class EngineFailed(_Message, frozen=True, kw_only=True):
+class EngineFailed(Message, frozen=True, kw_only=True):
     """A command could not be done; the process lives on. The words for the code are made in app/errors.py."""
 
     code: str
-    parameters: dict[str, str | int | float] = {}
+    parameters: dict[str, str | int | float] = msgspec.field(default_factory=dict)
     request_id: RequestId = RequestId(0)
 
 
@@ -307,7 +347,9 @@ Event = (
     | StepDone
     | RequestFinished
     | TokensCounted
+    | Tokenized
     | ScoreDone
+    | Quantized
     | BlockDescribed
     | Progress
     | MemoryRead

@@ -23,7 +23,9 @@ import os
 import queue
 import threading
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
+from typing import TypeVar
 
 from backends import process_guard, protocol, registry, wire
 from backends.engine import Engine
@@ -33,6 +35,7 @@ from backends.memory_meter import MemoryMeter, StepClock
 # Readings wait behind text when the program is slow to read; beyond this many events they are dropped.
 _READINGS_DROPPED_ABOVE = 200
 
+_T = TypeVar("_T")
 _Inbox = queue.SimpleQueue[protocol.Command]
 
 
@@ -188,10 +191,18 @@ class Worker:
                 self._ended = True
             case protocol.ProbeMemory():
                 self._probe(command)
-            case protocol.Score() | protocol.Quantize():
-                raise EngineError(
-                    ErrorCode.UNSUPPORTED_COMMAND, command=type(command).__name__, backend=self._backend.title
-                )
+            case protocol.Tokenize():
+                token_ids = self._loaded_engine().tokenize(command.prompt)
+                self._outbox.put(protocol.Tokenized(command.request_id, token_ids))
+            case protocol.Score():
+                engine = self._loaded_engine()
+                self._outbox.put(self._timed(lambda: engine.score(command)))
+            case protocol.CollectImportance():
+                engine = self._loaded_engine()
+                self._timed(lambda: engine.collect_importance(command, self._outbox.put))
+            case protocol.Quantize():
+                engine = self._any_engine()
+                self._outbox.put(self._timed(lambda: engine.quantize(command, self._outbox.put)))
 
     def _load(self, command: protocol.LoadModel) -> None:
         if self._engine is not None:
@@ -211,17 +222,27 @@ class Worker:
 
     def _probe(self, command: protocol.ProbeMemory) -> None:
         """Say what a load would take; a loaded model is left alone, and none is needed."""
-        self._clock.begin()
-        try:
-            engine = self._engine or registry.create_engine(self._backend.name)
-            split = engine.probe_memory(command, self._outbox.put)
-        except (ImportError, OSError) as error:
-            raise EngineError(ErrorCode.ENGINE_MISSING, backend=self._backend.title, detail=str(error)) from error
-        finally:
-            self._clock.end()
+        engine = self._any_engine()
+        split = self._timed(lambda: engine.probe_memory(command, self._outbox.put))
         self._outbox.put(
             protocol.Progress(request_id=command.request_id, phase="probe", done=1.0, total=1.0, memory=split)
         )
+
+    def _timed(self, do: Callable[[], _T]) -> _T:
+        """Do what takes a while as a step: the meter tells its age."""
+        self._clock.state = protocol.LifeCycle.BUSY
+        self._clock.begin()
+        try:
+            return do()
+        finally:
+            self._clock.end()
+
+    def _any_engine(self) -> Engine:
+        """Return the engine in use, or one without a model."""
+        try:
+            return self._engine or registry.create_engine(self._backend.name)
+        except (ImportError, OSError) as error:
+            raise EngineError(ErrorCode.ENGINE_MISSING, backend=self._backend.title, detail=str(error)) from error
 
     def _loaded_engine(self) -> Engine:
         if self._engine is None:

@@ -2,7 +2,10 @@
 
 import os
 
-# Torch's threads wait for each other in a loop many times in a step. Beside any other busy program, and the window is
-# one, they spin against whoever has the work: measured, one request fell from 55 to 2 tokens/s. So they sleep soon.
-# Read by GNU's and LLVM's OpenMP when torch is loaded, which comes after this.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Torch's threads wait for each other in a loop, several hundred times in a step. As OpenMP comes they do so for
+# milliseconds, and beside any other busy program they hinder the very thread they wait for: measured on two cores, one
+# request fell from 65 tokens/s to 2. If they sleep at once, each wait costs a switch: 41 tokens/s. So they wait about
+# as long as a wait on a calm machine takes; SpareThreads does the rest. Read when torch is loaded, which comes after
+# this: GOMP by GNU's OpenMP (Linux), in turns of the loop; KMP by LLVM's and Intel's (macOS, Windows), in ms.
+os.environ.setdefault("GOMP_SPINCOUNT", "5000")
+os.environ.setdefault("KMP_BLOCKTIME", "1")

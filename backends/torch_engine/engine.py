@@ -150,8 +150,8 @@ class TorchEngine(Engine):
         """Compute what the scheduler plans and draw a token for each sequence that has caught up."""
         parts = self._loaded()
         began_s = time.monotonic()
+        events = self._set_threads()
         plan = parts.scheduler.schedule()
-        events: list[protocol.Event] = []
         for sequence in tuple(parts.scheduler.starved):
             events += self._finish(self._answers[sequence], protocol.StopReason.CONTEXT_FULL)
         if not plan.rows:
@@ -179,6 +179,18 @@ class TorchEngine(Engine):
             events += self._finish(answer, reason)
         events += [self._fail(answer, detail) for answer, detail in drawn.failed]
         return events
+
+    def _set_threads(self) -> list[protocol.Event]:
+        """Compute with as many threads as other programs leave processors for; say so when that changes."""
+        spare = self._loaded().spare_threads
+        if spare is None or not spare.refresh():
+            return []
+        torch.set_num_threads(spare.count)  # what is computed does not depend on it
+        if spare.count == spare.most:
+            text = f"the processors are free again: {spare.count} threads compute"
+        else:
+            text = f"other programs keep {spare.others:.1f} processors busy: threads {spare.count} of {spare.most}"
+        return [protocol.LogRecorded("info", text)]
 
     def _sample(self, rows: Many[PlanRow], logits: torch.Tensor) -> Drawn:
         """Draw for the rows of logits [R, V], those that want them."""

@@ -15,7 +15,7 @@ import torch
 from backends import protocol
 from backends.engine import Report
 from backends.errors import EngineError, ErrorCode, NoticeCode
-from backends.processors import physical_cores
+from backends.processors import SpareThreads, physical_cores
 from backends.torch_engine import device as devices
 from backends.torch_engine import guard
 from backends.torch_engine.block_pool import BLOCK_TOKENS, BlockPool
@@ -61,7 +61,10 @@ def load_parts(command: protocol.LoadModel, report: Report) -> Parts:
         notices = (*notices, NoticeCode.PLAIN_PATH)
     told = (*loaded.notices, *map(str, (*notices, *budget.notices)))
     measured = Measured(budget.context_tokens, trained, peak_bytes, token_bytes, told)
-    return Parts(loaded, runner, _scheduler(params, budget, found), (found, fusion), measured, params)
+    parts = Parts(loaded, runner, _scheduler(params, budget, found), (found, fusion), measured, params)
+    if device.type == "cpu" and not params.threads:
+        parts.spare_threads = SpareThreads(torch.get_num_threads())
+    return parts
 
 
 def _check(params: protocol.LoadParams) -> None:

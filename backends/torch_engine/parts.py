@@ -8,6 +8,7 @@ from importlib import metadata
 import torch
 
 from backends import protocol
+from backends.processors import SpareThreads
 from backends.torch_engine import device as devices
 from backends.torch_engine import guard
 from backends.torch_engine.block_pool import BLOCK_TOKENS
@@ -54,6 +55,7 @@ class Parts:
         report: which path the model takes, and why.
         measured: what the load found out.
         reuses_kv: False computes everything again for every token.
+        spare_threads: how many threads a step may have; None on a GPU, and where a person gave a number.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Parts:
         self.device = loaded.device
         self.context_tokens = measured.context_tokens
         self.kv_bytes_per_token = measured.kv_bytes_per_token
+        self.spare_threads: SpareThreads | None = None
         self._compiler: GrammarCompiler | None = None
 
     @property

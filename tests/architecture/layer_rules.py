@@ -18,7 +18,10 @@ ENGINE_LIBRARIES = {
     "llama_cpp": "backends/llama_cpp_engine/",
 }
 # The face that backends/ shows to the program, app/ and ui/ alike; the rest of it runs in child processes only.
-FACE = {f"backends.{name}" for name in ("protocol", "wire", "errors", "client", "renderer_client", "registry")}
+FACE = {
+    f"backends.{name}"
+    for name in ("protocol", "wire", "errors", "client", "renderer_client", "registry", "reference_window")
+}
 # What the face itself may be made of, so that the window stays light.
 FACE_LIBRARIES = {"msgspec", "numpy"}
 # (file, module): the one import that goes up, by name and only when a window is wanted.

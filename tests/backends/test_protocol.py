@@ -22,7 +22,16 @@ EXAMPLES: list[protocol.Command | protocol.Event] = [
     ),
     protocol.Abort(protocol.RequestId(7)),
     protocol.CountTokens(protocol.RequestId(8), protocol.Text("hello", parse_special=True)),
-    protocol.Score(request_id=protocol.RequestId(9), token_ids=(1, 2), first_scored=1, top=5),
+    protocol.Tokenize(protocol.RequestId(9), protocol.Text("hello")),
+    protocol.Score(
+        request_id=protocol.RequestId(9),
+        token_ids=(1, 2),
+        first_scored=1,
+        top=5,
+        prompt=protocol.TokenIds((5,)),
+        reference_path="w.cwin",
+    ),
+    protocol.CollectImportance(request_id=protocol.RequestId(9), token_ids=(1, 2), target_path="i.gguf"),
     protocol.Quantize(
         request_id=protocol.RequestId(10), source_path="a", target_path="b", quantization="Q4_K_M", dry_run=True
     ),
@@ -56,7 +65,9 @@ EXAMPLES: list[protocol.Command | protocol.Event] = [
         protocol.RequestId(7), protocol.StopReason.STOP_STRING, protocol.RequestFigures(new_tokens=3, ttft_s=0.5)
     ),
     protocol.TokensCounted(protocol.RequestId(8), 12),
-    protocol.ScoreDone(request_id=protocol.RequestId(9), logprobs=b"\0\1", top_ids=b"\2"),
+    protocol.Tokenized(protocol.RequestId(9), (4, 5)),
+    protocol.ScoreDone(request_id=protocol.RequestId(9), logprobs=b"\0\1", top_ids=b"\2", kl=b"\3", score_s=0.5),
+    protocol.Quantized(request_id=protocol.RequestId(10), size_bytes=5, bits_per_weight=4.5, fallback_tensors=2),
     protocol.BlockDescribed(request_id=protocol.RequestId(12), block=5, token_ids=(1,), text="a", users=2),
     protocol.Progress(phase="load", done=0.5, total=1.0, memory=protocol.MemorySplit(weights_bytes=3)),
     protocol.MemoryRead(read_s=1.0, anonymous_bytes=5, state=protocol.LifeCycle.BUSY),

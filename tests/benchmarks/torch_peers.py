@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,6 +27,7 @@ from tests.helpers.hf_folders import smol_folder
 _SCRIPT = Path(__file__).with_name("torch_sides.py")
 _ROUNDS, _NEW_TOKENS, _PROMPT_TOKENS = 5, 128, 40
 _COUNTS = (1, 16)
+_PAUSE_S = 1.5  # the threads of the side before fall asleep, and ours notice that nobody else works
 _OURS = "engine"
 _PEER_VERSION = "0.32.0"
 
@@ -118,6 +120,7 @@ def _measure(names: list[str], rounds: int, new_tokens: int, threads: int = 0) -
                 prompts = _prompts(count, max(number, 0))
                 turned = names[number % len(names) :] + names[: number % len(names)]
                 for name in turned:
+                    time.sleep(_PAUSE_S)
                     wall_s, processor_s, ids = sides[name].run(prompts, new_tokens)
                     assert [len(one) for one in ids] == [new_tokens] * count, f"{name} gave {[len(i) for i in ids]}"
                     if number >= 0:

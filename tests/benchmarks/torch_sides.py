@@ -27,11 +27,13 @@ _PAGES = 64  # of 256 tokens: what transformers' own choice would take is a thir
 def engine(model: str, threads: int) -> Side:
     """Return our engine as the worker calls it: scheduler, blocks, sampler, detokenizer."""
     from backends import protocol
+    from backends.processors import physical_cores
     from backends.torch_engine.engine import TorchEngine
 
     loaded = TorchEngine()
+    own_choice = 0 if threads == physical_cores() else threads
     params = protocol.LoadParams(
-        threads=threads, context_tokens=_ALL_TOKENS, max_sequences=_MAX_SEQUENCES, kv_type="bf16", prefix_cache=False
+        threads=own_choice, context_tokens=_ALL_TOKENS, max_sequences=_MAX_SEQUENCES, kv_type="bf16", prefix_cache=False
     )
     loaded.load(protocol.LoadModel(model, params), lambda _event: None)
 

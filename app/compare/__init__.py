@@ -1,0 +1,1 @@
+"""Comparing quantizations by measurement: what is asked, how it is run, what it means."""
