@@ -142,7 +142,7 @@ class Sizes:
             output_bytes=bounded(memory.output_bytes),
             draft_bytes=bounded(draft),
             projector_bytes=self._projector,
-            tables_bytes=0,
+            tables_bytes=bounded(memory.tables_bytes),
         )
 
 

@@ -27,7 +27,7 @@ RESULTS = Path(__file__).resolve().parent / "RESULTS.md"
 BEGIN, END = "<!-- figures begin: written by run.py --write -->", "<!-- figures end -->"
 NAMES = (
     *("first_paint", "rest", "token_to_paint", "frame_gap", "null_sink"),
-    *("stop_latency", "message_view", "store", "plots", "fit", "download", "download_window"),
+    *("stop_latency", "message_view", "store", "plots", "fit", "download", "download_window", "torch_prefix"),
 )
 
 

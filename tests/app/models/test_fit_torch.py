@@ -60,3 +60,9 @@ def test_a_step_keeps_gate_and_up_and_four_of_the_model_s_width():
 def test_absurd_params_are_no_reason_to_fail():
     found = torch_memory(llama_8b(vocabulary_tokens=-1), LoadParams(micro_batch_tokens=-1, max_sequences=-1), "?", -5)
     assert (found.kv_bytes, found.output_bytes) == (32 * 131_072, 0)
+
+
+def test_code_and_tokenizer_take_as_much_as_was_measured_of_two_models():
+    for vocabulary, least, most in ((49_152, 99, 117), (262_144, 209, 241)):
+        found = torch_memory(llama_8b(vocabulary_tokens=vocabulary), LoadParams(), "f16", 8192)
+        assert least <= found.tables_bytes / 2**20 <= most
