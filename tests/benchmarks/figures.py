@@ -136,6 +136,11 @@ ROWS: tuple[Row, ...] = (
     Row("download_window.p99_to_rest", "p99 while downloading against at rest; 1 is unaffected", ""),
     Row("download_window.mb_per_s", "what came meanwhile", "MB/s"),
     Row("download.stop_worst_ms", "stopping a download whose server is silent: worst of twenty", "ms", 1000, 500),
+    _ratio("compare.score_to_prefill", "scoring a window of 512 tokens against reading 512, through the worker", 0.9),
+    _ratio("compare.forward_share", "the same: share of the scoring that the engine's forward passes take"),
+    Row("compare.score_tokens_per_s", "the same: scored", "tokens/s"),
+    Row("compare.quick_s", "a Quick comparison of F16 and seven quantizations, SmolLM2 135M", "s", 600),
+    Row("compare.quick_off_percent", "the same: predicted by two probes of two seconds, off", "%", 25),
 )
 
 

@@ -52,7 +52,9 @@ class Bench:
         """Return the environment of a child that lives in this home; the same name means the same home."""
         return self._environment | {"CUTAWAY_HOME": str(self._home / home)}
 
-    def child(self, name: str, *arguments: object, home: str = "") -> dict[str, Any]:
+    def child(
+        self, name: str, *arguments: object, home: str = "", timeout_s: float = CHILD_TIMEOUT_S
+    ) -> dict[str, Any]:
         """Run a benchmark's measured part in a fresh process and return what it found."""
         command = [sys.executable, "-m", f"tests.benchmarks.{name}", *map(str, arguments)]
         result = subprocess.run(
@@ -62,7 +64,7 @@ class Bench:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=CHILD_TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
         )
         lines = result.stdout.splitlines()

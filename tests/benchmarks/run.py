@@ -28,6 +28,7 @@ BEGIN, END = "<!-- figures begin: written by run.py --write -->", "<!-- figures 
 NAMES = (
     *("first_paint", "rest", "token_to_paint", "frame_gap", "null_sink"),
     *("stop_latency", "message_view", "store", "plots", "fit", "download", "download_window", "torch_prefix"),
+    *("compare",),
 )
 
 
