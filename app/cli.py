@@ -196,7 +196,7 @@ def _open_streams() -> None:
 
 
 def _dispatch(arguments: Sequence[str], terminal: Terminal) -> int:
-    flags = parse(arguments)
+    flags = parse(arguments, {"quantize": _add_quantize})
     match flags.command:
         case "chat":
             return _chat(flags, terminal)
@@ -210,8 +210,22 @@ def _dispatch(arguments: Sequence[str], terminal: Terminal) -> int:
             return cli_models.run_fit(flags, terminal)
         case "bench":
             return cli_bench.run(flags, terminal)
+        case "compare":
+            from app import cli_compare  # brings numpy, which nothing else needs
+
+            return cli_compare.run(flags, terminal)
+        case "quantize":
+            from app import cli_quantize
+
+            return cli_quantize.run(flags, terminal)
         case _:
             return _selftest(flags, terminal)
+
+
+def _add_quantize(parser: argparse.ArgumentParser) -> None:
+    from app import cli_quantize  # only for its own command
+
+    cli_quantize.add_flags(parser)
 
 
 # --------------------------------------------------------------------------------------------------- chat

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +16,7 @@ from app.i18n import _
 from app.settings_fields import checked
 from backends.registry import BACKENDS
 
-COMMANDS = ("chat", "models", "fit", "bench", "selftest")
+COMMANDS = ("chat", "models", "fit", "bench", "compare", "quantize", "selftest")
 MODELS_COMMANDS = ("list", "search", "show", "download", "import", "remove")
 
 # Flags of `chat` that are settings of the same name: checked by the settings' own bounds.
@@ -24,6 +24,9 @@ SAMPLING_FLAGS = ("temperature", "top_p", "top_k", "min_p", "seed", "max_tokens"
 
 _MAX_GPU_LAYERS = 100_000
 _MAX_COUNT = 1_000_000  # of tokens or requests of a measurement
+
+
+AddFlags = Callable[[argparse.ArgumentParser], None]
 
 
 class UsageError(AppError):
@@ -43,8 +46,12 @@ def _flags_hint(program: str) -> str:
     return _("`{program} --help` lists the flags.").format(program=program)
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parse(arguments: Sequence[str], adders: Mapping[str, AddFlags] | None = None) -> argparse.Namespace:
     """Return what the arguments ask for.
+
+    Args:
+        arguments: of the command line.
+        adders: by command, what adds the flags of those whose grammar stands in a module of their own: "quantize".
 
     Raises:
         UsageError: they have no meaning.
@@ -58,6 +65,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     _add_models(models.add_subparsers(dest="models_command", metavar=_("COMMAND")))
     _add_fit(commands.add_parser("fit", help=_("what a model would take here"), allow_abbrev=False))
     _add_bench(commands.add_parser("bench", help=_("how fast a model reads and writes here"), allow_abbrev=False))
+    compared = commands.add_parser("compare", help=_("what quantizations of a model are worth"), allow_abbrev=False)
+    _add_compare(compared)
+    quantize = commands.add_parser("quantize", help=_("make quantizations of a model here"), allow_abbrev=False)
+    if adders is not None and arguments[:1] == ["quantize"]:
+        adders["quantize"](quantize)
     selftest = commands.add_parser("selftest", help=_("check that everything works here"), allow_abbrev=False)
     _add_backend(selftest)
     _add_json(selftest)
@@ -167,6 +179,25 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
     add("--ladder", action="store_true", help=_("measure what each part of the engine is worth, one after the other"))
     _add_load(parser)
     add("--force", action="store_true", help=_("load a model that may be too large"))
+    _add_json(parser)
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.description = _("The same work for each of them, the reference first; what was measured survives any end.")
+    add = parser.add_argument
+    add("--reference", metavar="M", default="", help=_("what the others are compared with, best the F16 of the model"))
+    add("--candidates", metavar="M", nargs="+", help=_("the others; without it all of this model that are here"))
+    add("--amount", choices=("quick", "normal", "thorough"), default="", help=_("how much is measured"))
+    add("--text", metavar=_("FILE"), type=Path, help=_("score this text in place of those that come with Cutaway"))
+    add("--prompts", metavar=_("FILE"), type=Path, help=_("answer these prompts, one a line"))
+    kv_help = _("run every candidate once with each of these KV types, such as f16 q8_0")
+    add("--kv-type", metavar="T", nargs="+", type=_setting("kv_type", str), help=kv_help)
+    add("--context", metavar="N", type=_setting("context_tokens", int), help=_("state memory for so many tokens"))
+    add("--threads", metavar="N", type=_setting("threads", int), help=_("processor cores to use, the same for all"))
+    add("--backend", choices=sorted(BACKENDS), default="", help=_("the engine; without it each model's own"))
+    add("--out", metavar=_("DIR"), type=Path, help=_("keep the comparison in this folder, new or empty"))
+    add("--keep-reference", action="store_true", help=_("keep the reference's log-probabilities when it is done"))
+    add("--resume", metavar="ID", default="", help=_("go on with a comparison: its name or its folder"))
     _add_json(parser)
 
 

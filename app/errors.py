@@ -142,6 +142,10 @@ _ERRORS: dict[str, Callable[[], _Pair]] = {
         _("The engine could not go on: {detail}"),
         _("What was written so far is kept. Send again; if it happens again, restart the engine."),
     ),
+    ErrorCode.INTERRUPTED: lambda: (
+        _("The engine was stopped in the middle ({command})."),
+        _("Start it again when you like."),
+    ),
     ErrorCode.REFERENCE_UNREADABLE: lambda: (
         _("The reference's log-probabilities in {path} cannot be used: {detail}"),
         _("Start the comparison again; the reference is measured anew."),
@@ -157,6 +161,14 @@ _ERRORS: dict[str, Callable[[], _Pair]] = {
     ErrorCode.IMPORTANCE_NEEDED: lambda: (
         _("Without an importance matrix {quantization} cannot be made."),
         _("Choose a text to make one from."),
+    ),
+    ErrorCode.UNKNOWN_QUANTIZATION: lambda: (
+        _("There is no quantization “{quantization}”."),
+        _("There are: {known}."),
+    ),
+    ErrorCode.SOURCE_QUANTIZED: lambda: (
+        _("“{name}” is quantized already, to {quantization}: what was lost then is lost in whatever is made from it."),
+        _("Take a file in F32, F16 or BF16 if there is one, or say that this is meant."),
     ),
     ErrorCode.QUANTIZE_FAILED: lambda: (
         _("The quantization {quantization} could not be made from {path}: {detail}"),

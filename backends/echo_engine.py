@@ -19,10 +19,12 @@ import msgspec
 from backends import protocol
 from backends.detokenizer import Detokenizer
 from backends.echo_blocks import EchoBlocks, EchoSequence
+from backends.echo_scoring import VOCABULARY_TOKENS, EchoScoring, score
 from backends.engine import Engine, Report
 from backends.errors import EngineError, ErrorCode
+from backends.scoring import scored_text
 
-Phase = Literal["probe", "load", "prefill", "decode"]
+Phase = Literal["probe", "load", "prefill", "decode", "score"]
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -31,7 +33,7 @@ class Fault(msgspec.Struct, frozen=True):
     Attributes:
         phase: where.
         how: "kill", "segv", "abort", "exit0", "exit1", "stop" (SIGSTOP), "hang" (a step that never returns), "raise".
-        after_tokens: in decode, after how many tokens.
+        after_tokens: in decode, after how many tokens; in score, after how many texts.
     """
 
     phase: Phase
@@ -55,6 +57,7 @@ class EchoScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         block_tokens: places of a block.
         kept_blocks: blocks that hold tokens of earlier requests from the beginning.
         sequences: what lies in the blocks beside the answers.
+        scoring: how it scores.
     """
 
     answer: str = ""
@@ -69,6 +72,7 @@ class EchoScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     block_tokens: int = 16
     kept_blocks: int = 0
     sequences: tuple[EchoSequence, ...] = ()
+    scoring: EchoScoring = EchoScoring()
 
 
 # How often a map of the blocks is sent at most: a few times a second, as engines with real blocks do.
@@ -103,6 +107,7 @@ class EchoEngine(Engine):
         _woken: set by interrupt, ends a scripted delay.
         _blocks: the KV blocks, None where the script has none.
         _mapped_s: when a map of them was last sent.
+        _scored: how many texts were scored.
     """
 
     backend: ClassVar[str] = "echo"
@@ -113,6 +118,7 @@ class EchoEngine(Engine):
         self._woken = threading.Event()
         self._steps = 0
         self._kv_tokens = 0
+        self._scored = 0
         self._blocks: EchoBlocks | None = None
         self._mapped_s = -_MAP_INTERVAL_S
 
@@ -134,13 +140,15 @@ class EchoEngine(Engine):
             tokenizer_hash="bytes",
             architecture="echo",
             quantization="none",
-            vocabulary_tokens=256,
+            vocabulary_tokens=VOCABULARY_TOKENS,
             chat_template=script.chat_template,
             device="CPU",
             load_s=script.load_s,
             kv_bytes_per_token=script.memory.kv_reserved_bytes / script.context_tokens,
             memory=script.memory,
-            capabilities=protocol.Capabilities(can_roll_back=True, can_probe_memory=True, kv_types=("f16",)),
+            capabilities=protocol.Capabilities(
+                can_roll_back=True, can_score=True, can_probe_memory=True, kv_types=("f16",)
+            ),
             block_tokens=script.block_tokens if script.blocks else 0,
             blocks=script.blocks,
         )
@@ -216,6 +224,24 @@ class EchoEngine(Engine):
     def count_tokens(self, prompt: protocol.Prompt) -> int:
         """Count the prompt's bytes."""
         return len(prompt_bytes(prompt))
+
+    def tokenize(self, prompt: protocol.Prompt) -> tuple[int, ...]:
+        """Return the prompt's bytes."""
+        return tuple(prompt_bytes(prompt))
+
+    def score(self, command: protocol.Score) -> protocol.ScoreDone:
+        """Score bytes as the script says."""
+        prompt_ids = prompt_bytes(command.prompt) if command.prompt is not None else b""
+        text = scored_text(command, prompt_ids, VOCABULARY_TOKENS, self._script.context_tokens)
+        self._fail_in("score", self._scored)
+        if self._woken.wait(self._script.scoring.score_s):
+            raise EngineError(ErrorCode.INTERRUPTED, command="Score")
+        self._scored += 1
+        return score(self._script.scoring, command, text)
+
+    def token_bytes(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
+        """Return each token's byte."""
+        return tuple(bytes([token & 255]) for token in token_ids)
 
     def describe_block(self, command: protocol.DescribeBlock) -> protocol.BlockDescribed:
         """Say what lies in a block; nothing where the script has no blocks."""

@@ -78,6 +78,13 @@ class Engine(ABC):
         """Return a prompt's token ids; raises EngineError, UNSUPPORTED_COMMAND where there is no vocabulary."""
         raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command="Tokenize", backend=self.backend)
 
+    def token_bytes(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
+        """Return what each token adds to a text, of one that adds nothing its name; raises EngineError.
+
+        UNSUPPORTED_COMMAND where there is no vocabulary, BAD_PARAMS for an id that is not in it.
+        """
+        raise EngineError(ErrorCode.UNSUPPORTED_COMMAND, command="Detokenize", backend=self.backend)
+
     def score(self, command: protocol.Score) -> protocol.ScoreDone:
         """Score known tokens, from an empty context; what requests had computed before may be lost.
 

@@ -36,10 +36,13 @@ class ErrorCode(enum.StrEnum):
     BAD_PARAMS = "bad_params"  # detail
     NO_KV_ROOM = "no_kv_room"  # context_tokens
     DECODE_FAILED = "decode_failed"  # detail
+    INTERRUPTED = "interrupted"  # command: it was ended in the middle, by an Abort or a Shutdown
     REFERENCE_UNREADABLE = "reference_unreadable"  # path, detail: a window of log-probabilities
     WRITE_FAILED = "write_failed"  # path, detail: such as a disk that is full
     IMPORTANCE_UNREADABLE = "importance_unreadable"  # path, detail
     IMPORTANCE_NEEDED = "importance_needed"  # quantization: it cannot be made without an importance matrix
+    UNKNOWN_QUANTIZATION = "unknown_quantization"  # quantization, known: those there are
+    SOURCE_QUANTIZED = "source_quantized"  # path, quantization: of the source, and nobody agreed to that
     QUANTIZE_FAILED = "quantize_failed"  # path, quantization, detail
     UNSUPPORTED_COMMAND = "unsupported_command"  # command, backend
     PROTOCOL_MISMATCH = "protocol_mismatch"  # ours, theirs

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from backends import protocol
+from backends.errors import EngineError, ErrorCode
 
 Part = protocol.TemplatePart | protocol.PlainPart | protocol.TokenPart
 
@@ -17,10 +18,12 @@ class PromptEncoder(ABC):
     """Cuts prompts; a vocabulary says how text is cut.
 
     Attributes:
+        size: number of tokens.
         adds_bos: whether a prompt must begin with the beginning-of-sequence token.
         bos: its id, -1 for none.
     """
 
+    size: int
     adds_bos: bool
     bos: int
     _split_template: Callable[[str], Sequence[str | int]]  # a template's text: plain runs, and ids of special tokens
@@ -32,6 +35,20 @@ class PromptEncoder(ABC):
     @abstractmethod
     def _encode_run(self, text: str, *, is_first: bool) -> list[int]:
         """Return the ids of text in which nothing is special; the first run of a prompt may be cut in its own way."""
+
+    @abstractmethod
+    def piece(self, token: int) -> bytes:
+        """Return the bytes a token adds to the text; special tokens add none."""
+
+    @abstractmethod
+    def special_text(self, token: int) -> str:
+        """Return a special token's name, "" when the model has none."""
+
+    def token_bytes(self, token_ids: Sequence[int]) -> tuple[bytes, ...]:
+        """Return what each token adds to the text, of one that adds nothing its name; EngineError for a strange id."""
+        if any(not 0 <= token < self.size for token in token_ids):
+            raise EngineError(ErrorCode.BAD_PARAMS, detail="a token id is not in the vocabulary")
+        return tuple(self.piece(token) or self.special_text(token).encode(errors="replace") for token in token_ids)
 
     def encode(self, prompt: protocol.Prompt) -> list[int]:
         """Return a prompt's token ids, with the beginning-of-sequence token where the model wants one."""

@@ -41,10 +41,10 @@ from backends.protocol_values import (
 
 __all__ = [
     "MAX_MESSAGE_BYTES", "PROTOCOL_VERSION", "Abort", "BlockDescribed", "BlockMap", "BlockOwner", "Capabilities",
-    "CollectImportance", "Command", "CountTokens", "DescribeBlock", "EngineFailed", "Event", "Generate", "Hello",
-    "LifeCycle", "LoadModel", "LoadParams", "LogRecorded", "MemoryRead", "MemorySplit", "ModelLoaded", "Piece",
-    "PlainPart", "ProbeMemory", "Progress", "Prompt", "Quantize", "Quantized", "RenderedPrompt", "RequestFigures",
-    "RequestFinished", "RequestId", "SamplingParams", "Score", "ScoreDone", "Shutdown", "StepDone", "StepStats",
+    "CollectImportance", "Command", "CountTokens", "DescribeBlock", "Detokenize", "Detokenized", "EngineFailed", "Event",
+    "Generate", "Hello", "LifeCycle", "LoadModel", "LoadParams", "LogRecorded", "MemoryRead", "MemorySplit", "ModelLoaded",
+    "Piece", "PlainPart", "ProbeMemory", "Progress", "Prompt", "Quantize", "Quantized", "RenderedPrompt",
+    "RequestFigures", "RequestFinished", "RequestId", "SamplingParams", "Score", "ScoreDone", "Shutdown", "StepDone", "StepStats",
     "StopReason", "TemplatePart", "Text", "TokenChance", "TokenChances", "TokenIds", "TokenPart", "Tokenize",
     "Tokenized", "TokensCounted", "UnloadModel",
 ]  # fmt: skip
@@ -119,6 +119,13 @@ class Tokenize(Message, frozen=True):
     prompt: Prompt
 
 
+class Detokenize(Message, frozen=True):
+    """Say what each of these tokens adds to a text; answered by Detokenized."""
+
+    request_id: RequestId
+    token_ids: tuple[int, ...]
+
+
 class CollectImportance(Message, frozen=True, kw_only=True):
     """Run the loaded model over a text and write how strongly each input of each matrix is used.
 
@@ -129,6 +136,7 @@ class CollectImportance(Message, frozen=True, kw_only=True):
     token_ids: tuple[int, ...]
     target_path: str
     window_tokens: int = 512
+    text_name: str = ""  # what text that is, kept in the file
 
 
 class Quantize(Message, frozen=True, kw_only=True):
@@ -176,6 +184,7 @@ Command = (
     | Abort
     | CountTokens
     | Tokenize
+    | Detokenize
     | Score
     | CollectImportance
     | Quantize
@@ -281,6 +290,16 @@ class Tokenized(Message, frozen=True):
     token_ids: tuple[int, ...]
 
 
+class Detokenized(Message, frozen=True):
+    """The answer to Detokenize: the bytes of each token, since one may be half a character.
+
+    A token that adds nothing to a text, such as the end of a turn, is given by its name.
+    """
+
+    request_id: RequestId
+    pieces: tuple[bytes, ...]
+
+
 class Quantized(Message, frozen=True, kw_only=True):
     """The answer to Quantize: what was written, or would be."""
 
@@ -290,6 +309,8 @@ class Quantized(Message, frozen=True, kw_only=True):
     tensors: int = 0
     fallback_tensors: int = 0  # stored in another type than asked for, because their rows are no whole blocks of it
     took_s: float = 0.0
+    needs_importance: bool = False  # it cannot be made without an importance matrix
+    requantized_from: str = ""  # what its weights were quantized to before; kept in the file's metadata
 
 
 class BlockDescribed(Message, frozen=True, kw_only=True):
@@ -348,6 +369,7 @@ Event = (
     | RequestFinished
     | TokensCounted
     | Tokenized
+    | Detokenized
     | ScoreDone
     | Quantized
     | BlockDescribed

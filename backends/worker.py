@@ -194,6 +194,9 @@ class Worker:
             case protocol.Tokenize():
                 token_ids = self._loaded_engine().tokenize(command.prompt)
                 self._outbox.put(protocol.Tokenized(command.request_id, token_ids))
+            case protocol.Detokenize():
+                pieces = self._loaded_engine().token_bytes(command.token_ids)
+                self._outbox.put(protocol.Detokenized(command.request_id, pieces))
             case protocol.Score():
                 engine = self._loaded_engine()
                 self._outbox.put(self._timed(lambda: engine.score(command)))

@@ -64,6 +64,14 @@ Files: {prefix}/models/*
 Copyright: Hugging Face
 License: Apache-2.0
 
+Files: {prefix}/resources/evaluation/encyclopaedia.txt
+ {prefix}/resources/evaluation/calibration.txt
+Copyright: 2005-2006 Open Knowledge Foundation (Open Shakespeare)
+License: CC-BY-2.5
+
+License: CC-BY-2.5
+ The full text is at http://creativecommons.org/licenses/by/2.5/legalcode
+
 License: Apache-2.0
  On Debian systems the full text is in /usr/share/common-licenses/Apache-2.0.
 """

@@ -205,7 +205,8 @@ def _collect_licences(target: Path, bundled: list[Path]) -> None:
     own = library / "LICENSE.txt"  # Debian keeps it elsewhere
     if not own.is_file():
         own = Path("/usr/share/doc") / runtime.NAME / "copyright"
-    licences.collect_files({"python": own, "cutaway": bootstrap.ROOT / "LICENSE"}, folder)
+    texts = bootstrap.ROOT / "resources" / "evaluation" / "LICENCES.txt"
+    licences.collect_files({"python": own, "cutaway": bootstrap.ROOT / "LICENSE", "evaluation-texts": texts}, folder)
 
 
 def main(arguments: list[str]) -> int:

@@ -25,11 +25,11 @@ from ui.panels.chat_screen import ChatScreen
 from ui.panels.settings_panel import SettingsPanel
 from ui.tasks import Tasks
 from ui.theme import Theme, ThemeSwitch
-from ui.widgets.empty_state import EmptyState
 from ui.widgets.rail import SCREENS, Rail
 from ui.window_plots import WindowPlots
 
 if TYPE_CHECKING:
+    from ui.compare_screen import CompareScreen
     from ui.hub_screen import HubScreen
     from ui.models_screen import ModelsScreen
 
@@ -44,6 +44,7 @@ class MainWindow(QMainWindow):
         chats: the chat screen.
         _hub: the hub's tabs of the models screen; made with it.
         _models: the models screen; None until the first paint is done, or it is asked for.
+        _compare: the compare screen; None until it is asked for.
         plots: the cutaway panel and the Inspect screen; None until the first paint is done.
 
     Signals:
@@ -63,6 +64,7 @@ class MainWindow(QMainWindow):
         self.chats = ChatScreen(context, bridge, theme, self._tasks)
         self._models: ModelsScreen | None = None
         self._hub: HubScreen | None = None
+        self._compare: CompareScreen | None = None
         self._rail = Rail(theme)
         self._screens = QStackedWidget()
         self._pages: dict[str, QWidget] = {}
@@ -85,7 +87,7 @@ class MainWindow(QMainWindow):
         self._pages = {
             "chat": self.chats,
             "models": QWidget(),  # likewise
-            "compare": EmptyState(_("Comparing quantizations is not part of this version yet.")),
+            "compare": QWidget(),  # likewise
             "inspect": QWidget(),  # replaced once plots may be loaded
             "settings": SettingsPanel(self._context.settings, folders, app_version()),
         }
@@ -144,6 +146,21 @@ class MainWindow(QMainWindow):
             self._hub = self._make_hub(made)
         return self._models
 
+    @property
+    def compare(self) -> CompareScreen:
+        """The compare screen, made when it is first needed: what it computes with takes long to load."""
+        if self._compare is None:
+            from ui.compare_screen import CompareScreen
+
+            self._compare = made = CompareScreen(self._context, self._theme_switch.theme, self._tasks, self)
+            made.use_requested.connect(self._on_use_model)
+            made.models_requested.connect(lambda: self.show_screen("models"))
+            made.quantize_requested.connect(self.models.quantizing.open)
+            made.told.connect(lambda text: self.tell("compare", Words(text), NoticeLevel.FACT))
+            self.models.models_changed.connect(made.refresh)
+            self._put_page("compare", made.page)
+        return self._compare
+
     @Slot(str)
     def show_screen(self, name: str) -> None:
         """Show a screen by its name in the rail; Tab goes on from its beginning, in the chat from the prompt."""
@@ -153,6 +170,11 @@ class MainWindow(QMainWindow):
             self.models.panel.choose(self.chats.status.entry.key if self.chats.status.entry else "")
         elif self._models is not None:
             self._models.hide()
+        if name == "compare":
+            self.compare.refresh()
+            self.compare.show()
+        elif self._compare is not None:
+            self._compare.hide()
         page = self._pages[name]
         self._rail.set_screen(name)
         self._screens.setCurrentWidget(page)
@@ -193,6 +215,8 @@ class MainWindow(QMainWindow):
         self.chats.set_theme(theme)
         if self._models is not None:
             self._models.set_theme(theme)
+        if self._compare is not None:
+            self._compare.set_theme(theme)
         if self.plots is not None:
             self.plots.set_theme(theme)
 
@@ -212,9 +236,11 @@ class MainWindow(QMainWindow):
 
     def finish(self) -> None:
         """Wait for what runs in the background; the window is hidden by then."""
-        self._close_models()
+        self._close_screens()
         if self._hub is not None:
             self._hub.finish()
+        if self._compare is not None:
+            self._compare.finish()
         self._tasks.wait_all()
 
     # --------------------------------------------------------------------------- the store's own thread
@@ -274,7 +300,8 @@ class MainWindow(QMainWindow):
         geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self._context.settings.change(window_geometry=geometry)
         self.chats.list.undo_bar.finish()
-        self._close_models()
+        self.chats.close_xrays()
+        self._close_screens()
         self._bridge.close()
         if self.plots is not None:
             self.plots.stop()
@@ -313,11 +340,13 @@ class MainWindow(QMainWindow):
         hub.start()
         return hub
 
-    def _close_models(self) -> None:
+    def _close_screens(self) -> None:
         if self._models is not None:
             self._models.close()
         if self._hub is not None:
             self._hub.close()
+        if self._compare is not None:
+            self._compare.close()
 
     def _restore_geometry(self) -> None:
         stored = self._context.settings.get().window_geometry

@@ -29,6 +29,7 @@ from ui.bridge import Bridge
 from ui.model_fits import ModelFits
 from ui.notifications import NoticeBar, NoticeLevel
 from ui.panels.models_panel import ModelsPanel
+from ui.quantize_screen import QuantizeScreen
 from ui.tasks import Tasks
 from ui.theme import Theme
 
@@ -46,6 +47,7 @@ class ModelsScreen(QObject):
         page: the whole screen: notices above the panel.
         notices: what went wrong here.
         panel: everything else.
+        quantizing: the window that makes quantizations.
         _entries: what the panel shows, by key.
         _fits: works out whether each of them fits.
         _cancel: set when the window closes: ends what runs in the background.
@@ -78,6 +80,7 @@ class ModelsScreen(QObject):
         self.panel = panel = ModelsPanel(theme)
         self.notices = NoticeBar(theme)
         self.page = _page(self.notices, panel)
+        self.quantizing = QuantizeScreen(context, theme, tasks, self.page, self)
         self._context = context
         self._tasks = tasks
         self._entries: dict[str, ModelEntry] = {}
@@ -105,6 +108,8 @@ class ModelsScreen(QObject):
         panel.delete_requested.connect(self._on_delete)
         panel.delete_confirmed.connect(self._on_delete_confirmed)
         panel.forget_requested.connect(self._on_forget)
+        panel.quantize_requested.connect(self.quantizing.open)
+        self.quantizing.library_changed.connect(self.on_library_changed)
         panel.add_file_requested.connect(self.file_requested)
         panel.add_folder_requested.connect(self.folder_requested)
         panel.remove_folder_requested.connect(self._on_remove_folder)
@@ -144,6 +149,7 @@ class ModelsScreen(QObject):
     def close(self) -> None:
         """End what runs in the background."""
         self._cancel.set()
+        self.quantizing.close()
         self._timer.stop()
         self._stop_listening()
 
@@ -151,6 +157,7 @@ class ModelsScreen(QObject):
         """Take over another theme's colours."""
         self.notices.set_theme(theme)
         self.panel.set_theme(theme)
+        self.quantizing.set_theme(theme)
 
     @Slot()
     def scan(self) -> None:

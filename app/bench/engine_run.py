@@ -10,19 +10,59 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from app.deaths import words_for_death
-from app.engines.supervisor import EngineEvent, EngineSupervisor, LoadRequest, ResponseChanged, StateChanged
-from app.errors import AppError, app_error
+from app.engines.supervisor import (
+    SILENCE_S,
+    EngineEvent,
+    EngineSupervisor,
+    LoadRequest,
+    ResponseChanged,
+    StateChanged,
+)
+from app.errors import AppError, words_for
 from app.telemetry.owners import Owned, attribute, is_on_device, measured_bytes
 from backends import protocol
 from backends.client import EngineDied, WorkerCommand
 from backends.protocol import LifeCycle
 
-_LOOK_UP_S = 0.5  # how soon a Ctrl+C is noticed where nothing else lets it in
+_LOOK_UP_S = 0.2  # how soon a Ctrl+C or a stop is noticed where nothing else lets it in
+_SILENCE_LIMIT_S = 30.0  # a worker whose meter said nothing for this long is not coming back
 
 _USED, _SHARED = 2, 3  # states of a block that holds tokens of a request: protocol.BlockMap
 BLOCK_TOKENS = 16  # places of a KV block, where no map of them came
+
+_EventT = TypeVar("_EventT", bound=protocol.Event)
+
+
+class EngineRefusedError(AppError):
+    """The engine could not do a command and lives on.
+
+    Attributes:
+        code: a value of backends.errors.ErrorCode.
+    """
+
+    def __init__(self, failed: protocol.EngineFailed) -> None:
+        super().__init__(words_for(failed.code, failed.parameters))
+        self.code = failed.code
+
+
+class EngineEndedError(AppError):
+    """The worker is gone; the words say how."""
+
+
+class StoppedError(Exception):
+    """The person asked for an end; what was under way is lost, what was measured is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer: its text, the ids of its tokens, and what it took."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    figures: protocol.RequestFigures
 
 
 @dataclass(slots=True)
@@ -69,7 +109,11 @@ class EngineRun:
 
     Attributes:
         loaded: what the engine said when the model was ready.
+        engine_version: of the library that computes; "" before the worker spoke.
         peak_bytes: the most memory that was measured.
+        _is_stopped: whether whoever waits wants an end.
+        _silent_since_s: since when the worker says nothing at all; 0 while it speaks.
+        _readings: how many came.
         _floor_bytes: the first reading, before the model.
         _events: what the worker said and nobody looked at yet.
         _peak: the reading of peak_bytes.
@@ -77,9 +121,18 @@ class EngineRun:
         _next_id: the id of the next request.
     """
 
-    def __init__(self, open_log: Callable[[], Path], command: WorkerCommand | None = None) -> None:
+    def __init__(
+        self,
+        open_log: Callable[[], Path],
+        command: WorkerCommand | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.loaded: protocol.ModelLoaded | None = None
+        self.engine_version = ""
         self.peak_bytes = 0
+        self._is_stopped = is_stopped
+        self._silent_since_s = 0.0
+        self._readings = 0
         self._floor_bytes = 0
         self._kv_used_bytes = 0
         self._next_id = 1
@@ -122,6 +175,45 @@ class EngineRun:
         self._kv_used_bytes = max(self._kv_used_bytes, done.kv_used_bytes)
         return done
 
+    def ask(self, command: protocol.Command, kind: type[_EventT]) -> _EventT:
+        """Send a command and return its one answer.
+
+        Raises:
+            EngineRefusedError: the engine cannot do it.
+            EngineEndedError: the worker died over it.
+            StoppedError: an end was asked for meanwhile.
+        """
+        if not self._engine.send(command):
+            self._raise_end("writing")
+        while True:
+            event = self._next("working")
+            if isinstance(event, kind):
+                return event
+
+    def answer(self, request: protocol.Generate) -> Written:
+        """Have one request answered and return what was written; raises as ask() does."""
+        texts: list[str] = []
+        ids: list[int] = []
+        if not self._engine.send(request):
+            self._raise_end("writing")
+        while True:
+            match self._next("writing"):
+                case protocol.StepDone() as step:
+                    for piece in step.pieces:
+                        if piece.request_id == request.request_id:
+                            texts.append(piece.text)
+                            ids.extend(piece.token_ids)
+                    self._kv_used_bytes = max(self._kv_used_bytes, step.stats.kv_used_bytes)
+                case protocol.RequestFinished(request_id=request.request_id) as finished:
+                    return Written("".join(texts), tuple(ids), finished.figures)
+
+    def read_memory(self) -> Owned:
+        """Wait for a reading that was taken after this call, and return the most that was measured."""
+        wanted = self._readings + 2  # one may be on its way already
+        while self._readings < wanted:
+            self._take("working")
+        return self.memory()
+
     def memory(self) -> Owned:
         """Return the most memory that was measured, by owner."""
         split = self.loaded.memory if self.loaded is not None else None
@@ -157,24 +249,36 @@ class EngineRun:
 
     def _next(self, phase: str) -> EngineEvent:
         """Return the next event that matters; a reading is noted, and a failure is raised."""
-        while True:
-            try:
-                event = self._events.get(timeout=_LOOK_UP_S)
-            except queue.Empty:
-                continue
-            match event:
-                case protocol.MemoryRead():
-                    self._read(event)
-                case protocol.EngineFailed():
-                    raise app_error(event.code, event.parameters)
-                case EngineDied():
-                    self._raise_death(event, phase)
-                case ResponseChanged():
-                    continue
-                case _:
-                    return event
+        while (event := self._take(phase)) is None:
+            pass
+        return event
+
+    def _take(self, phase: str) -> EngineEvent | None:
+        """Take one event, or wait a moment for it; None for one that is dealt with here."""
+        if self._is_stopped():
+            raise StoppedError
+        self._end_silence()
+        try:
+            event = self._events.get(timeout=_LOOK_UP_S)
+        except queue.Empty:
+            return None
+        match event:
+            case protocol.MemoryRead():
+                self._read(event)
+            case protocol.Hello():
+                self.engine_version = event.engine_version
+            case protocol.EngineFailed():
+                raise EngineRefusedError(event)
+            case EngineDied():
+                self._raise_death(event, phase)
+            case ResponseChanged():
+                self._note_response(event)
+            case _:
+                return event
+        return None
 
     def _read(self, event: protocol.MemoryRead) -> None:
+        self._readings += 1
         split = self.loaded.memory if self.loaded is not None else None
         on_device = is_on_device(split, event)
         total = measured_bytes(event, on_device)
@@ -183,12 +287,23 @@ class EngineRun:
         if self.loaded is not None:
             self.peak_bytes = max(self.peak_bytes, total)
 
+    def _note_response(self, event: ResponseChanged) -> None:
+        """Note a worker that says nothing; one whose step takes long still speaks, and may."""
+        is_silent = not event.is_responding and event.silence_s >= SILENCE_S
+        self._silent_since_s = time.monotonic() - event.silence_s if is_silent else 0.0
+
+    def _end_silence(self) -> None:
+        if self._silent_since_s and time.monotonic() - self._silent_since_s > _SILENCE_LIMIT_S:
+            self._silent_since_s = 0.0
+            self._engine.kill()  # its death is the next event, and is told in words
+
     def _raise_end(self, phase: str) -> None:
         while True:
             self._next(phase)
 
     def _raise_death(self, died: EngineDied, phase: str) -> None:
-        raise AppError(words_for_death(died.exit_code, died.signal, phase, died.cause, log_lines=died.last_log_lines))
+        lines = died.last_log_lines
+        raise EngineEndedError(words_for_death(died.exit_code, died.signal, phase, died.cause, log_lines=lines))
 
 
 def _note_step(step: protocol.StepDone, done: Round) -> None:

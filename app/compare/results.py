@@ -20,6 +20,7 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
         reference_perplexity: of the reference on the same tokens.
         perplexity_ratio: this run's over the reference's.
         perplexity_ratio_error: one standard error, paired on the same tokens.
+        perplexity_ratio_interval: 95 %, by the same bootstrap as kl_interval.
         log_perplexity_correlation: Pearson's, of the two series of log-likelihoods.
         kl_mean: mean Kullback-Leibler divergence of the reference's distribution to this run's, nats.
         kl_error: one naive standard error, as llama.cpp prints it.
@@ -54,6 +55,8 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
     same_top_error: float
     cosine_mean: float | None
     cosine_worst: float | None
+    perplexity_ratio_interval: tuple[float, float] | None = None
+    is_one_window: bool = False  # the intervals know one window only, and nothing of how windows differ
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +140,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         run_id: of the plan.
-        quality: None for the reference, and where nothing was scored.
+        quality: None for the reference, and with fewer than two finite tokens.
+        non_finite: scored tokens whose logits were not all finite, also where that leaves no quality.
         perplexity: of the run by itself.
         speed, memory, load_s: None where not measured.
         answers, choices: what it said.
@@ -150,6 +154,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     run_id: str
     quality: Quality | None = None
+    non_finite: int = 0
     perplexity: float | None = None
     speed: Speed | None = None
     memory: Memory | None = None
@@ -165,6 +170,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     threads: int = 0
     tokenizer_hash: str = ""
 
+    @property
+    def broken_tokens(self) -> int:
+        """How many of the scored tokens came out as no number."""
+        return max(self.non_finite, self.quality.non_finite if self.quality is not None else 0)
+
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Whether two runs really differ: mean KL of the first less the second's, paired on the same tokens."""
@@ -173,7 +183,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     second: str
     kl: float
     interval: tuple[float, float]
-    is_real: bool  # the interval has no 0 in it, and both are above the noise floor
+    is_real: bool  # the interval has no 0 in it, and the larger of both is above three times the noise floor
 
 
 class ComparisonResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -38,6 +38,10 @@ class Batch:
         self._wants_logits[count - 1] = wants_logits
         self.handle.n_tokens = count
 
+    def want_logits(self, first: int, last: int) -> None:
+        """Ask for the logits of the batch's tokens first to last, without last."""
+        self._wants_logits[first:last] = 1
+
     def fill_one(self, token: int, position: int) -> None:
         """Set the batch to one token whose logits are wanted."""
         self._tokens[0] = token

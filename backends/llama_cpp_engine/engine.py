@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Sequence as Many
-from importlib import metadata
 from typing import Any, ClassVar
 
 import llama_cpp as llama
@@ -20,12 +19,16 @@ from backends.errors import EngineError, ErrorCode, NoticeCode
 from backends.llama_cpp_engine import BUNDLED_LIBRARY, loading
 from backends.llama_cpp_engine.batch import Batch
 from backends.llama_cpp_engine.engine_log import EngineLog, memory_split
-from backends.llama_cpp_engine.library import load_variants
+from backends.llama_cpp_engine.importance import collect_importance
+from backends.llama_cpp_engine.library import engine_variant, load_variants
 from backends.llama_cpp_engine.memory_probe import probe_memory
+from backends.llama_cpp_engine.quantizing import quantize
 from backends.llama_cpp_engine.sampler import Sampler, check_params
+from backends.llama_cpp_engine.scoring import ScoringContext
 from backends.llama_cpp_engine.sequence import Sequence, common_prefix_length
 from backends.llama_cpp_engine.vocabulary import Vocabulary
 from backends.llama_cpp_engine.warm_up import warm_up
+from backends.scoring import scored_text
 
 # What llama_decode returns.
 _DECODED, _NO_ROOM, _ABORTED = 0, 1, 2
@@ -43,6 +46,7 @@ class LlamaCppEngine(Engine):
         _abort_flag: a byte that llama_decode looks at between graph nodes; 1 ends it.
         _variant: the processor that the loaded library was built for; "" when it holds one build only.
         _samplers: the chain of the sequence being served.
+        _scoring: what scores, with a context of its own; its memory is given back when the next request comes.
     """
 
     backend: ClassVar[str] = "llama_cpp"
@@ -56,6 +60,7 @@ class LlamaCppEngine(Engine):
         self._vocabulary: Vocabulary | None = None
         self._batch: Batch | None = None
         self._sampler: Sampler | None = None
+        self._scoring: ScoringContext | None = None
         self._sequences: list[Sequence] = []
         self._cached: list[int] = []
         self._context_tokens = 0
@@ -90,6 +95,7 @@ class LlamaCppEngine(Engine):
                 raise self._out_of_memory(error, command) from error
             raise
         self._report_log(report)
+        self._scoring = ScoringContext(self._model, command.params, self._log, self._abort_flag)
         return self._describe(command, vocabulary, began_s)
 
     def probe_memory(self, command: protocol.ProbeMemory, report: Report) -> protocol.MemorySplit:
@@ -100,16 +106,27 @@ class LlamaCppEngine(Engine):
         finally:
             self._report_log(report)
 
+    def collect_importance(self, command: protocol.CollectImportance, report: Report) -> None:
+        """Run the model over a text in a context of its own; the chat's stays as it is."""
+        collect_importance(self._model, self._loaded_vocabulary(), command, self._log, report)
+
+    def quantize(self, command: protocol.Quantize, report: Report) -> protocol.Quantized:
+        """Write a model file anew; a model that is loaded stays as it is."""
+        self._start_library()
+        return quantize(command, self._log, report)
+
     def unload(self) -> None:
         """Free the context and the model."""
         self.discard_requests()
+        if self._scoring is not None:
+            self._scoring.close()
         if self._batch is not None:
             self._batch.close()
         if self._context is not None:
             llama.llama_free(self._context)
         if self._model is not None:
             llama.llama_model_free(self._model)
-        self._batch = self._context = self._memory = self._model = self._vocabulary = None
+        self._batch = self._context = self._memory = self._model = self._vocabulary = self._scoring = None
         self._cached = []
 
     def _start_library(self) -> None:
@@ -144,7 +161,6 @@ class LlamaCppEngine(Engine):
             notices.append(NoticeCode.GPU_NOT_USED)
         template = llama.llama_model_chat_template(model, None)
         quantization = llama.llama_ftype_name(llama.llama_model_ftype(model)) or b""
-        can_cut = not llama.llama_model_is_recurrent(model) and not llama.llama_model_is_hybrid(model)
         return protocol.ModelLoaded(
             backend=self.backend,
             model_path=command.model_path,
@@ -165,9 +181,7 @@ class LlamaCppEngine(Engine):
             kv_bytes_per_token=self._kv_bytes_per_token,
             kv_type=command.params.kv_type,
             memory=memory,
-            capabilities=protocol.Capabilities(
-                can_roll_back=can_cut, can_probe_memory=True, kv_types=tuple(loading.KV_TYPES)
-            ),
+            capabilities=loading.capabilities(model),
             notices=tuple(notices),
         )
 
@@ -186,6 +200,8 @@ class LlamaCppEngine(Engine):
     def add(self, request: protocol.Generate) -> None:
         """Accept a request; refuses what does not fit into the context."""
         check_params(request.params)
+        if self._scoring is not None:
+            self._scoring.close()
         token_ids = self._loaded_vocabulary().encode(request.prompt) + list(request.parent_token_ids)
         if not token_ids:
             raise EngineError(ErrorCode.EMPTY_PROMPT)
@@ -212,6 +228,21 @@ class LlamaCppEngine(Engine):
     def count_tokens(self, prompt: protocol.Prompt) -> int:
         """Count a prompt's tokens."""
         return len(self._loaded_vocabulary().encode(prompt))
+
+    def tokenize(self, prompt: protocol.Prompt) -> tuple[int, ...]:
+        """Return a prompt's token ids."""
+        return tuple(self._loaded_vocabulary().encode(prompt))
+
+    def score(self, command: protocol.Score) -> protocol.ScoreDone:
+        """Score tokens in a context of its own; the chat's stays as it is."""
+        vocabulary = self._loaded_vocabulary()
+        assert self._scoring is not None
+        prompt_ids = vocabulary.encode(command.prompt) if command.prompt is not None else ()
+        return self._scoring.score(command, scored_text(command, prompt_ids, vocabulary.size, self._context_tokens))
+
+    def token_bytes(self, token_ids: Many[int]) -> tuple[bytes, ...]:
+        """Return what each token adds to a text."""
+        return self._loaded_vocabulary().token_bytes(token_ids)
 
     def discard_requests(self) -> Many[protocol.RequestId]:
         """Forget every request, and the context's content, which a fault may have left half-written."""
@@ -362,20 +393,3 @@ class LlamaCppEngine(Engine):
         if self._batch is None:
             raise EngineError(ErrorCode.NO_MODEL)
         return self._batch
-
-
-def engine_variant(variant: str, system_info: str) -> str:
-    """Return the build in words: "llama.cpp 0.3.36 · CPU variant zen4", or "llama.cpp 0.3.36 · AVX512".
-
-    Args:
-        variant: the processor that the library was built for; "" when there was nothing to choose from.
-        system_info: llama.cpp's list of instruction sets; the widest in use is named then.
-    """
-    name = f"llama.cpp {metadata.version('llama-cpp-python')}"
-    if variant:
-        return f"{name} · CPU variant {variant}"
-    flags = {name.strip().rpartition(" ")[2] for name in system_info.replace("= 1", "").split("|")}
-    for widest in ("AVX512_BF16", "AVX512_VNNI", "AVX512", "AVX2", "AVX", "SSSE3", "SVE", "NEON"):
-        if widest in flags:
-            return f"{name} · {widest}"
-    return name

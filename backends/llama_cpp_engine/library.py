@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import MutableMapping, Sequence
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 # Where llama_cpp looks for its library instead of in its own folder.
@@ -80,3 +81,20 @@ def load_variants(folder: Path | None) -> str:
 def loaded_variant(lines: Sequence[str]) -> str:
     """Return the variant that these lines of ggml's log tell of; "" for none."""
     return next((match["variant"] for line in reversed(lines) if (match := _LOADED_LINE.search(line))), "")
+
+
+def engine_variant(variant: str, system_info: str) -> str:
+    """Return the build in words: "llama.cpp 0.3.36 · CPU variant zen4", or "llama.cpp 0.3.36 · AVX512".
+
+    Args:
+        variant: the processor that the library was built for; "" when there was nothing to choose from.
+        system_info: llama.cpp's list of instruction sets; the widest in use is named then.
+    """
+    name = f"llama.cpp {metadata.version('llama-cpp-python')}"
+    if variant:
+        return f"{name} · CPU variant {variant}"
+    flags = {name.strip().rpartition(" ")[2] for name in system_info.replace("= 1", "").split("|")}
+    for widest in ("AVX512_BF16", "AVX512_VNNI", "AVX512", "AVX2", "AVX", "SSSE3", "SVE", "NEON"):
+        if widest in flags:
+            return f"{name} · {widest}"
+    return name

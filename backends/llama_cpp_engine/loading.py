@@ -164,6 +164,14 @@ def context_params(model: Any, wanted: protocol.LoadParams, abort_flag: ctypes.A
     return params
 
 
+def capabilities(model: Any) -> protocol.Capabilities:
+    """Return what can be done with this model; recurrent states cannot be cut."""
+    can_cut = not llama.llama_model_is_recurrent(model) and not llama.llama_model_is_hybrid(model)
+    return protocol.Capabilities(
+        can_roll_back=can_cut, can_score=True, can_quantize=True, can_probe_memory=True, kv_types=tuple(KV_TYPES)
+    )
+
+
 def create_context(
     model: Any, command: protocol.LoadModel, log: EngineLog, abort_flag: ctypes.Array[ctypes.c_char]
 ) -> Any:

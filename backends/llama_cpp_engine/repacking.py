@@ -95,7 +95,7 @@ def resident_weights_bytes(path: Path, gpu_layers: int = 0) -> int:
         ggml = _Ggml()
     except AttributeError:  # another version without one of the functions
         return 0
-    files = [ggml.weights(part) for part in _parts(path)]
+    files = [ggml.weights(part) for part in split_parts(path)]
     names = {weight.name for weights in files for weight in weights}
     total_bytes = 0
     for weights in files:
@@ -113,7 +113,7 @@ def resident_weights_bytes(path: Path, gpu_layers: int = 0) -> int:
     return total_bytes
 
 
-def _parts(path: Path) -> list[Path]:
+def split_parts(path: Path) -> list[Path]:
     """Return the files of the set that this file belongs to, in order, as far as they are there."""
     match = _SPLIT_NAME.search(path.name)
     if match is None:

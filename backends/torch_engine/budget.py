@@ -34,6 +34,11 @@ class Budget:
     notices: tuple[NoticeCode, ...] = ()
 
 
+def step_tokens(params: protocol.LoadParams) -> int:
+    """Return how many tokens a step computes at most: a piece that Stop need not wait for long."""
+    return max(1, min(params.batch_tokens, params.micro_batch_tokens))
+
+
 def context_tokens(params: protocol.LoadParams, trained: int) -> tuple[int, tuple[NoticeCode, ...]]:
     """Return the context to use and what is to be told of it.
 

@@ -26,6 +26,7 @@ from backends.torch_engine.model_runner import Interrupted
 from backends.torch_engine.parts import Parts
 from backends.torch_engine.sampler import RowsError, Sampled, SamplerRow
 from backends.torch_engine.sampler_state import SamplerState
+from backends.torch_engine.scoring import score
 from backends.torch_engine.sequence import Sequence
 from backends.torch_engine.step_layout import RowInput
 from backends.torch_engine.step_plan import PlanRow, StepPlan
@@ -120,6 +121,21 @@ class TorchEngine(Engine):
     def count_tokens(self, prompt: protocol.Prompt) -> int:
         """Count a prompt's tokens."""
         return len(self._loaded().vocabulary.encode(prompt))
+
+    def tokenize(self, prompt: protocol.Prompt) -> tuple[int, ...]:
+        """Return a prompt's token ids."""
+        return tuple(self._loaded().vocabulary.encode(prompt))
+
+    def score(self, command: protocol.Score) -> protocol.ScoreDone:
+        """Score known tokens in blocks of their own; requests that had to make room are computed again."""
+        parts = self._loaded()
+        self._set_threads()
+        with devices.memory_errors(parts.device):
+            return score(parts, command)
+
+    def token_bytes(self, token_ids: Many[int]) -> tuple[bytes, ...]:
+        """Return what each token adds to a text."""
+        return self._loaded().vocabulary.token_bytes(token_ids)
 
     def describe_block(self, command: protocol.DescribeBlock) -> protocol.BlockDescribed:
         """Say which tokens lie in a block."""

@@ -184,6 +184,10 @@ def use_own_attention(module: Any) -> None:
     """Give a model back an attention of its own: sdpa where it has one, else eager."""
     attention_hook.attach(module, None)
     if not _can_set_attention(module):
+        # It computes attention in its own way whatever the name is, but under a name that it does not know it is given
+        # no mask: later tokens would be seen.
+        if getattr(module, "config", None) is not None:
+            module.config._attn_implementation = "eager"
         return
     for name in ("sdpa", "eager"):
         try:

@@ -19,7 +19,7 @@ from backends.processors import SpareThreads, physical_cores
 from backends.torch_engine import device as devices
 from backends.torch_engine import guard
 from backends.torch_engine.block_pool import BLOCK_TOKENS, BlockPool
-from backends.torch_engine.budget import Budget, make_budget
+from backends.torch_engine.budget import Budget, make_budget, step_tokens
 from backends.torch_engine.fusion import FusionReport, fuse
 from backends.torch_engine.kv_cache import KvCache, bytes_per_token
 from backends.torch_engine.model_loader import LoadedModel, load_model
@@ -115,7 +115,7 @@ def _trained_tokens(loaded: LoadedModel) -> int:
 
 def _peak_of_a_step(loaded: LoadedModel, found: guard.GuardReport, params: protocol.LoadParams) -> int:
     """Run the largest step once and return what it took beside weights and KV."""
-    tokens = max(1, min(_budget_tokens(params), _WARM_UP_TOKENS, _trained_tokens(loaded) or _WARM_UP_TOKENS))
+    tokens = max(1, min(step_tokens(params), _WARM_UP_TOKENS, _trained_tokens(loaded) or _WARM_UP_TOKENS))
     blocks = -(-tokens // BLOCK_TOKENS)
     runner = ModelRunner(loaded.module, KvCache(found.plans, blocks, BLOCK_TOKENS, loaded.dtype, loaded.device))
     row = RowInput([0] * tokens, 0, range(blocks))
@@ -125,18 +125,13 @@ def _peak_of_a_step(loaded: LoadedModel, found: guard.GuardReport, params: proto
     return meter.peak_bytes
 
 
-def _budget_tokens(params: protocol.LoadParams) -> int:
-    """Return how many tokens a step computes at most: a piece that Stop need not wait for long."""
-    return max(1, min(params.batch_tokens, params.micro_batch_tokens))
-
-
 def _scheduler(params: protocol.LoadParams, budget: Budget, found: guard.GuardReport) -> Scheduler:
     # A cache of its own is bound to a sequence's first block, so there no block serves two.
     keeps = params.prefix_cache and found.path == guard.PAGED
     pool = BlockPool(budget.blocks, BLOCK_TOKENS, keeps)
     return Scheduler(
         pool,
-        token_budget=_budget_tokens(params),
+        token_budget=step_tokens(params),
         max_sequences=params.max_sequences,
         context_tokens=budget.context_tokens,
     )

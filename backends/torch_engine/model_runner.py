@@ -45,7 +45,7 @@ class ModelRunner:
             rows: what each sequence computes; their blocks belong to them.
 
         Returns:
-            [R, V] float32, one row for each that wants logits, in their order.
+            [R, V] float32, for each that wants logits those of its last tokens, in their order.
 
         Raises:
             Interrupted: interrupt() was called since the last resume().

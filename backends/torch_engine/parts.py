@@ -12,6 +12,7 @@ from backends.processors import SpareThreads
 from backends.torch_engine import device as devices
 from backends.torch_engine import guard
 from backends.torch_engine.block_pool import BLOCK_TOKENS
+from backends.torch_engine.budget import step_tokens
 from backends.torch_engine.fusion import FusionReport
 from backends.torch_engine.grammar import GrammarCompiler, GrammarState
 from backends.torch_engine.model_loader import LoadedModel
@@ -55,6 +56,7 @@ class Parts:
         report: which path the model takes, and why.
         measured: what the load found out.
         reuses_kv: False computes everything again for every token.
+        step_tokens: how many tokens a forward takes at most.
         spare_threads: how many threads a step may have; None on a GPU, and where a person gave a number.
     """
 
@@ -74,6 +76,7 @@ class Parts:
         self.report, self._fusion = reports
         self.measured = measured
         self.reuses_kv = params.reuse_kv
+        self.step_tokens = step_tokens(params)
         self.vocabulary = loaded.vocabulary
         self.vocabulary_tokens = loaded.vocabulary.size
         self.device = loaded.device
@@ -133,7 +136,7 @@ class Parts:
             device=devices.device_name(loaded.device),
         )
         capabilities = protocol.Capabilities(
-            can_roll_back=is_paged, can_share_prefix=is_paged, kv_types=(_KV_NAMES[loaded.dtype],)
+            can_roll_back=is_paged, can_share_prefix=is_paged, can_score=True, kv_types=(_KV_NAMES[loaded.dtype],)
         )
         return protocol.ModelLoaded(
             backend="torch",

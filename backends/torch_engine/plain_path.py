@@ -61,7 +61,7 @@ class PlainRunner:
                 module.register_forward_pre_hook(self._before_layer)
 
     def run(self, rows: Sequence[RowInput]) -> torch.Tensor:
-        """Return float32 logits [R, V] of the rows that want them, in order.
+        """Return float32 logits [R, V], for each row that wants logits those of its last tokens, in their order.
 
         Raises:
             ValueError: a row continues a sequence that is not known so far.
@@ -71,10 +71,10 @@ class PlainRunner:
         with torch.inference_mode():
             for row in rows:
                 kept = self._continued(row)
-                logits = self._compute(kept, row.token_ids)
+                logits = self._compute(kept, row.token_ids, row.last_logits if row.wants_logits else 1)
                 if row.wants_logits:
                     wanted.append(logits.float())
-        return torch.stack(wanted) if wanted else torch.empty((0, 0), device=self._device)
+        return torch.cat(wanted) if wanted else torch.empty((0, 0), device=self._device)
 
     def copy_blocks(self, pairs: Sequence[tuple[int, int]]) -> None:
         """Nothing lies in blocks here, so there is nothing to copy; no sequence may be forked."""
@@ -114,19 +114,18 @@ class PlainRunner:
             raise ValueError(f"{row.past} tokens are said to be computed, {len(kept.token_ids)} are")
         return kept
 
-    def _compute(self, kept: _Kept, token_ids: Sequence[int]) -> torch.Tensor:
-        """Add tokens to a sequence, by the piece that its model can take, and return the last one's logits [V]."""
-        whole = not kept.token_ids or len(token_ids) == 1 or self._can_continue_in_chunks()
-        for piece in [token_ids] if whole else [[token] for token in token_ids]:
-            logits = self._forward(kept, piece)
-        return logits
+    def _compute(self, kept: _Kept, token_ids: Sequence[int], last: int = 1) -> torch.Tensor:
+        """Add tokens to a sequence, by the piece that its model can take, and return the last logits [last, V]."""
+        if not kept.token_ids or len(token_ids) == 1 or self._can_continue_in_chunks():
+            return self._forward(kept, token_ids, last)
+        return torch.cat([self._forward(kept, [token]) for token in token_ids][-last:])
 
     def _before_layer(self, _module: torch.nn.Module, _given: Any) -> None:
         if self._stop.is_set():
             raise Interrupted
 
-    def _forward(self, kept: _Kept, token_ids: Sequence[int]) -> torch.Tensor:
-        given: dict[str, Any] = {"logits_to_keep": 1} if self._keeps_last_only else {}
+    def _forward(self, kept: _Kept, token_ids: Sequence[int], last: int = 1) -> torch.Tensor:
+        given: dict[str, Any] = {"logits_to_keep": last} if self._keeps_last_only else {}
         if kept.cache is not None:
             given[self._cache_name] = kept.cache
         tokens = torch.tensor([list(token_ids)], dtype=torch.int64, device=self._device)
@@ -136,7 +135,7 @@ class PlainRunner:
         out = self._module(input_ids=tokens, use_cache=True, **given)
         kept.cache = next((out[name] for name in _CACHE_NAMES if out.get(name) is not None), None)
         kept.token_ids += token_ids
-        logits: torch.Tensor = out.logits[0, -1]
+        logits: torch.Tensor = out.logits[0, -last:]
         return logits
 
     def _can_continue_in_chunks(self) -> bool:

@@ -113,6 +113,17 @@ class Scheduler:
         self.pool.release(surplus)
         sequence.computed = sequence.scheduled = computed
 
+    def borrow(self, tokens: int) -> list[int]:
+        """Return blocks for tokens of no sequence, with no step in flight; the pool's `release` gives them back.
+
+        Whoever has to make room for them, the last in the order first, waits and is computed again.
+        """
+        assert not self._flights, "a step is in flight"
+        count = self.pool.blocks_for(tokens)
+        while self.pool.available < count and self.running:
+            self._preempt(Draft(0), self.running[-1])
+        return self.pool.allocate(count)
+
     def clear(self) -> None:
         """Forget every sequence, every step and all that is kept: nothing is known to be whole."""
         for sequence in (*self.running, *self.waiting):

@@ -20,13 +20,15 @@ class RowInput:
         token_ids: the tokens to compute, in order.
         past: how many tokens before them are already in the blocks.
         blocks: the sequence's block table; covers past and token_ids.
-        wants_logits: whether the last token's logits are wanted.
+        wants_logits: whether logits are wanted.
+        last_logits: of how many of the last tokens they are wanted then.
     """
 
     token_ids: Sequence[int]
     past: int
     blocks: Sequence[int]
     wants_logits: bool = True
+    last_logits: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class StepLayout:
             trash_block: the block that takes the KV of such tokens; the pool never hands it out.
 
         Raises:
-            ValueError: a row is empty, or its blocks do not cover it.
+            ValueError: a row is empty or shorter than its wanted logits, or its blocks do not cover it.
         """
         tokens: list[int] = []
         positions: list[int] = []
@@ -112,7 +114,7 @@ class StepLayout:
         laid: list[LayoutRow] = []
         for row in rows:
             count, past, blocks = len(row.token_ids), row.past, row.blocks
-            if count < 1 or past < 0 or len(blocks) * block_tokens < past + count:
+            if not 1 <= row.last_logits <= count or past < 0 or len(blocks) * block_tokens < past + count:
                 raise ValueError(f"{count} tokens after {past} do not fit {len(blocks)} blocks of {block_tokens}")
             laid.append(LayoutRow(len(tokens), count, past, tuple(blocks)))
             tokens += row.token_ids
@@ -120,7 +122,7 @@ class StepLayout:
             positions += places
             slots += [blocks[place // block_tokens] * block_tokens + place % block_tokens for place in places]
             if row.wants_logits:
-                wanted.append(len(tokens) - 1)
+                wanted += range(len(tokens) - row.last_logits, len(tokens))
         missing = max(0, padded_tokens - len(tokens))
         flat = torch.tensor(
             [tokens + [0] * missing, positions + [0] * missing, slots + [trash_block * block_tokens] * missing],

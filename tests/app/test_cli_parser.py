@@ -102,7 +102,8 @@ def test_a_flag_that_cannot_be_is_told_in_words(arguments, message):
 def test_a_slip_of_the_finger_is_answered_with_the_nearest_command():
     with pytest.raises(UsageError) as caught:
         parse(["model"])
-    assert caught.value.words.hint == "Did you mean “models”? There are: chat, models, fit, bench, selftest."
+    there_are = "There are: chat, models, fit, bench, compare, quantize, selftest."
+    assert caught.value.words.hint == f"Did you mean “models”? {there_are}"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["chat", "-h"], ["models", "--help"], ["models", "list", "-h"]])

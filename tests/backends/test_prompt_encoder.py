@@ -7,6 +7,7 @@ import re
 import pytest
 
 from backends import protocol
+from backends.errors import EngineError
 from backends.prompt_encoder import PromptEncoder
 
 SPECIAL = {"<s>": 1, "<end>": 2}
@@ -16,7 +17,7 @@ class Words(PromptEncoder):
     """One id a word, longer than 100; the runs that were cut are remembered."""
 
     def __init__(self, *, adds_bos: bool) -> None:
-        self.adds_bos, self.bos = adds_bos, 1
+        self.adds_bos, self.bos, self.size = adds_bos, 1, 200
         self.runs: list[tuple[str, bool]] = []
         self._split_template = lambda text: [SPECIAL.get(part, part) for part in re.split("(<s>|<end>)", text) if part]
 
@@ -24,6 +25,12 @@ class Words(PromptEncoder):
         part = protocol.TemplatePart(text) if parse_special else protocol.PlainPart(text)
         ids = self._encode_parts([part])
         return [self.bos, *ids] if add_special and self.adds_bos else ids
+
+    def piece(self, token: int) -> bytes:
+        return b"" if token <= 2 else b"a" * (token - 100)
+
+    def special_text(self, token: int) -> str:
+        return {number: name for name, number in SPECIAL.items()}.get(token, "")
 
     def _encode_run(self, text: str, *, is_first: bool) -> list[int]:
         self.runs.append((text, is_first))
@@ -73,3 +80,12 @@ def test_raw_text_is_special_only_where_that_is_asked():
     vocabulary = Words(adds_bos=False)
     assert vocabulary.encode(protocol.Text("<end>")) == [105]
     assert vocabulary.encode(protocol.Text("<end>", parse_special=True)) == [2]
+
+
+def test_a_token_is_its_bytes_or_its_name():
+    vocabulary = Words(adds_bos=False)
+
+    assert vocabulary.token_bytes([103, 2, 101]) == (b"aaa", b"<end>", b"a")
+    for stranger in (-1, 200):
+        with pytest.raises(EngineError, match="bad_params"):
+            vocabulary.token_bytes([stranger])

@@ -23,6 +23,7 @@ EXAMPLES: list[protocol.Command | protocol.Event] = [
     protocol.Abort(protocol.RequestId(7)),
     protocol.CountTokens(protocol.RequestId(8), protocol.Text("hello", parse_special=True)),
     protocol.Tokenize(protocol.RequestId(9), protocol.Text("hello")),
+    protocol.Detokenize(protocol.RequestId(9), (4, 5)),
     protocol.Score(
         request_id=protocol.RequestId(9),
         token_ids=(1, 2),
@@ -66,6 +67,7 @@ EXAMPLES: list[protocol.Command | protocol.Event] = [
     ),
     protocol.TokensCounted(protocol.RequestId(8), 12),
     protocol.Tokenized(protocol.RequestId(9), (4, 5)),
+    protocol.Detokenized(protocol.RequestId(9), (b"a", b"\xc3")),
     protocol.ScoreDone(request_id=protocol.RequestId(9), logprobs=b"\0\1", top_ids=b"\2", kl=b"\3", score_s=0.5),
     protocol.Quantized(request_id=protocol.RequestId(10), size_bytes=5, bits_per_weight=4.5, fallback_tensors=2),
     protocol.BlockDescribed(request_id=protocol.RequestId(12), block=5, token_ids=(1,), text="a", users=2),

@@ -71,7 +71,7 @@ def test_unload_makes_room_for_another_load(worker) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        protocol.Score(request_id=protocol.RequestId(4), token_ids=(1,)),
+        protocol.CollectImportance(request_id=protocol.RequestId(4), token_ids=(1,), target_path="a"),
         protocol.Quantize(request_id=protocol.RequestId(4), source_path="a", target_path="b", quantization="Q4_0"),
     ],
 )

@@ -126,7 +126,8 @@ def _quick(candidates: int) -> None:
     with tempfile.TemporaryDirectory(prefix="cutaway-bench-") as made:
         folder = Path(made)
         plan = _plan(candidates)
-        probes = {run.run_id: _probe(folder, run) for run in (plan.reference, plan.candidates[-1])}
+        context_tokens = plan.workload.context_tokens
+        probes = {run.run_id: _probe(folder, run, context_tokens) for run in (plan.reference, plan.candidates[-1])}
         predicted = predicted_s(plan, probes).total_s
         renderer = RendererClient()
         services = RunnerServices(open_log=lambda: folder / "worker.log", renderer=renderer, read_text=texts.read_text)
@@ -175,10 +176,11 @@ def _run_spec(quantization: str) -> RunSpec:
     )
 
 
-def _probe(folder: Path, run: RunSpec) -> Probe:
+def _probe(folder: Path, run: RunSpec, context_tokens: int) -> Probe:
     engine = EngineRun(lambda: folder / "probe.log")
     try:
-        return probe_speed(engine, LoadRequest(run.path, run.backend, protocol.LoadParams()))
+        params = protocol.LoadParams(context_tokens=context_tokens, kv_mode="streams")
+        return probe_speed(engine, LoadRequest(run.path, run.backend, params))
     finally:
         engine.close()
 

@@ -26,13 +26,30 @@ sys.path.insert(0, str(ROOT))
 from PySide6.QtGui import QGuiApplication  # noqa: E402 - what follows is found only once the tree is on sys.path
 from PySide6.QtWidgets import QApplication  # noqa: E402
 
-from tests.helpers import block_states, engine_states, hub_states, model_states, window_states  # noqa: E402
+from tests.helpers import (  # noqa: E402
+    block_states,
+    compare_states,
+    engine_states,
+    hub_states,
+    model_states,
+    quantize_states,
+    window_states,
+    xray_states,
+)
 from tests.helpers.window_states import PATIENCE_S, wait  # noqa: E402
 
-State = window_states.State | engine_states.State | model_states.State | hub_states.State
+State = (
+    window_states.State
+    | engine_states.State
+    | model_states.State
+    | quantize_states.State
+    | hub_states.State
+    | compare_states.State
+    | xray_states.State
+)
 STATES: tuple[State, ...] = (
     *(*window_states.STATES, *engine_states.STATES, *block_states.STATES),
-    *(*model_states.STATES, *hub_states.STATES),
+    *(*model_states.STATES, *quantize_states.STATES, *hub_states.STATES, *compare_states.STATES, *xray_states.STATES),
 )
 OUT = ROOT / "build" / "screenshots"
 REAL_WINDOW = "real_window"

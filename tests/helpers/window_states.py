@@ -174,7 +174,7 @@ def inspect(folder: Path) -> Iterator[OpenWindow]:
 
 
 def compare(folder: Path) -> Iterator[OpenWindow]:
-    """The screen that is not there yet."""
+    """The compare screen without any model."""
     for window in no_model(folder):
         window.window.show_screen("compare")
         yield window

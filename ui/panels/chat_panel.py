@@ -24,7 +24,7 @@ from ui.bridge import Bridge
 from ui.engine_status import EngineStatus
 from ui.notifications import NoticeBar, NoticeLevel
 from ui.panels.first_run_card import FirstRunCard
-from ui.panels.message_items import figures_text, message_item, state_text
+from ui.panels.message_items import can_xray, figures_text, message_item, state_text
 from ui.theme import Theme
 from ui.widgets.chip import ModelChip
 from ui.widgets.composer import Composer
@@ -56,6 +56,7 @@ class ChatPanel(QWidget):
         backend_chosen(str): a person chose another backend for the present model.
         file_requested(): a person wants to choose a model file.
         pick_requested(): a person wants to see the models that were picked for this machine.
+        xray_requested(object): a person wants the answer with this message id read by another quantization.
     """
 
     prompt_sent = Signal(str)
@@ -64,6 +65,7 @@ class ChatPanel(QWidget):
     backend_chosen = Signal(str)
     file_requested = Signal()
     pick_requested = Signal()
+    xray_requested = Signal(object)
 
     def __init__(self, bridge: Bridge, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -126,6 +128,7 @@ class ChatPanel(QWidget):
         self.chip.chosen.connect(self.model_chosen)
         self.chip.backend_chosen.connect(self.backend_chosen)
         self._fold.clicked.connect(self.fold_requested)
+        self.view.xray_requested.connect(self.xray_requested)
 
     # ----------------------------------------------------------------------------------------- public
 
@@ -226,6 +229,7 @@ class ChatPanel(QWidget):
             figures=figures_text(message.stats),
             state_text=state_text(message),
             is_streaming=message.state is MessageState.STREAMING,
+            can_xray=can_xray(message),
         )
         self._num_shown = len(message.text)
 

@@ -5,6 +5,8 @@ Opens, makes, renames and deletes chats; a chat is stored when its first prompt 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
@@ -26,6 +28,9 @@ from ui.panels.chat_list_panel import ChatListPanel
 from ui.panels.chat_panel import ChatPanel
 from ui.tasks import Tasks
 from ui.theme import Theme
+
+if TYPE_CHECKING:
+    from ui.xray_desk import XrayDesk
 from ui.widgets.chip import BackendChoice
 
 # What a chat needs at least; where the list of chats and the cutaway panel do not leave it, the list gives way.
@@ -41,6 +46,7 @@ class ChatScreen(QWidget):
         chat: the middle column.
         list: the chats at the left.
         status: the engine in words.
+        xrays: reads answers with other quantizations; None until one was asked for.
 
     Signals:
         file_requested(): a person wants to choose a model file.
@@ -60,6 +66,8 @@ class ChatScreen(QWidget):
         self._bridge = bridge
         self._session: ChatSession | None = None
         self._deleted_ids: set[int] = set()
+        self._tasks, self._theme = tasks, theme
+        self.xrays: XrayDesk | None = None
         self.list = ChatListPanel(ChatListModel(self), theme)
         self.chat = ChatPanel(bridge, theme)
         self.status = EngineStatus(context, bridge, self.chat.notices, tasks, self)
@@ -87,6 +95,7 @@ class ChatScreen(QWidget):
         self.chat.file_requested.connect(self.file_requested)
         self.chat.pick_requested.connect(self.pick_requested)
         self.chat.fold_requested.connect(self.fold_requested)
+        self.chat.xray_requested.connect(self.open_xray)
 
     # ----------------------------------------------------------------------------------------- public
 
@@ -190,10 +199,28 @@ class ChatScreen(QWidget):
         title = deleted.chat.title or _("New chat")
         self.list.undo_bar.offer(_("Deleted “{title}”").format(title=title), lambda: self._on_undo(deleted))
 
+    @Slot(object)
+    def open_xray(self, message_id: int) -> None:
+        """Offer the quantizations that may read an answer of the open chat."""
+        if self._session is not None:
+            if self.xrays is None:
+                from ui.xray_desk import XrayDesk  # numpy and more that the first paint does not need
+
+                self.xrays = XrayDesk(self._context, self._tasks, self._theme, self)
+            self.xrays.open(self._session, message_id)
+
+    def close_xrays(self) -> None:
+        """End what reads an answer; the window is going."""
+        if self.xrays is not None:
+            self.xrays.close()
+
     def set_theme(self, theme: Theme) -> None:
         """Take over another theme's colours."""
+        self._theme = theme
         self.list.set_theme(theme)
         self.chat.set_theme(theme)
+        if self.xrays is not None:
+            self.xrays.set_theme(theme)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Show what there is room for."""

@@ -20,7 +20,14 @@ def message_item(message: Message) -> MessageItem:
         figures=figures_text(message.stats) if message.role is Role.ASSISTANT else "",
         state_text=state_text(message),
         is_streaming=message.state is MessageState.STREAMING,
+        can_xray=can_xray(message),
     )
+
+
+def can_xray(message: Message) -> bool:
+    """Return whether an answer is finished and its exact tokens are kept."""
+    is_over = message.role is Role.ASSISTANT and message.state is not MessageState.STREAMING
+    return is_over and bool(message.token_ids and message.tokenizer_hash)
 
 
 def figures_text(stats: dict[str, Any]) -> str:

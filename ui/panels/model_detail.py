@@ -43,7 +43,7 @@ class ModelDetail(QWidget):
         memory: the bars.
         file: the file.
         defaults: its own defaults.
-        use_button, forget_button, delete_button: what can be done.
+        use_button, forget_button, delete_button, quantize_button: what can be done.
         confirm: the question that is open.
 
     Signals:
@@ -51,6 +51,7 @@ class ModelDetail(QWidget):
         use_confirmed(key): a person wants to load it although it may not fit, and was asked.
         forget_requested(key): a person wants it off the list; its file stays.
         delete_requested(key): a person wants its files deleted; answered by show_deletion().
+        quantize_requested(key): a person wants other quantizations made of it.
         delete_confirmed(key, forever): a person said how.
         question_changed(key, context_tokens, kv_type): a person asks about another load.
         defaults_changed(key, defaults): a person wants other defaults.
@@ -60,6 +61,7 @@ class ModelDetail(QWidget):
     use_confirmed = Signal(object)
     forget_requested = Signal(object)
     delete_requested = Signal(object)
+    quantize_requested = Signal(object)
     delete_confirmed = Signal(object, bool)
     question_changed = Signal(object, object, str)
     defaults_changed = Signal(object, object)
@@ -75,6 +77,7 @@ class ModelDetail(QWidget):
         self.use_button = QPushButton(_("Use"))
         self.forget_button = QPushButton(_("Forget"))
         self.delete_button = QPushButton(_("Delete…"))
+        self.quantize_button = QPushButton(_("Make quantizations…"))
         self.confirm = ConfirmBar()
         self.memory = ModelMemory(theme)
         self.file = ModelFile(theme)
@@ -165,7 +168,7 @@ class ModelDetail(QWidget):
         head.setSpacing(8)
         head.addWidget(self._title)
         head.addStretch(1)
-        for button in (self.delete_button, self.forget_button, self.use_button):
+        for button in (self.quantize_button, self.delete_button, self.forget_button, self.use_button):
             head.addWidget(button)
         self._cards.setSpacing(12)
         self._cards.addWidget(self.file, 3)
@@ -185,6 +188,7 @@ class ModelDetail(QWidget):
         self.use_button.clicked.connect(self._on_use)
         self.forget_button.clicked.connect(self._on_forget)
         self.delete_button.clicked.connect(self._on_delete)
+        self.quantize_button.clicked.connect(self._on_quantize)
         self.confirm.answered.connect(self._on_answered)
         self.memory.question_changed.connect(self._on_question)
         self.memory.keep_requested.connect(self._on_keep)
@@ -204,6 +208,10 @@ class ModelDetail(QWidget):
     def _on_delete(self) -> None:
         if self._entry is not None:
             self.delete_requested.emit(self._entry.key)
+
+    def _on_quantize(self) -> None:
+        if self._entry is not None:
+            self.quantize_requested.emit(self._entry.key)
 
     def _on_answered(self, answer: str) -> None:
         if self._entry is None:
@@ -240,6 +248,7 @@ class ModelDetail(QWidget):
         self.use_button.setVisible(action is not Action.NONE)
         set_kind(self.use_button, "primary" if action is Action.USE else "")
         self.forget_button.setVisible(entry.origin == "imported")
+        self.quantize_button.setVisible(entry.format == "gguf" and not entry.fault)
         keeper = "" if entry.origin == _SHARED else keeper_text(entry)
         self.delete_button.setVisible(entry.origin in _DELETABLE or bool(keeper))
         self.delete_button.setEnabled(not keeper and not self._is_loaded)

@@ -53,6 +53,7 @@ class ModelsPanel(QWidget):
         delete_requested(key): a person wants the files deleted; answered by show_deletion().
         delete_confirmed(key, forever): a person said how; False is the trash.
         forget_requested(key): a person wants this entry off the list; the file stays.
+        quantize_requested(key): a person wants other quantizations made of this entry.
         add_file_requested(), add_folder_requested(): a person wants to choose what to add.
         remove_folder_requested(path): a person wants a folder not to be looked in any more.
         scan_requested(): a person wants the disk to be looked at again.
@@ -70,6 +71,7 @@ class ModelsPanel(QWidget):
     delete_requested = Signal(object)
     delete_confirmed = Signal(object, bool)
     forget_requested = Signal(object)
+    quantize_requested = Signal(object)
     add_file_requested = Signal()
     add_folder_requested = Signal()
     remove_folder_requested = Signal(object)
@@ -244,6 +246,7 @@ class ModelsPanel(QWidget):
         detail.use_requested.connect(self.use_requested)
         detail.use_confirmed.connect(self.use_confirmed)
         detail.forget_requested.connect(self.forget_requested)
+        detail.quantize_requested.connect(self.quantize_requested)
         detail.delete_requested.connect(self.delete_requested)
         detail.delete_confirmed.connect(self.delete_confirmed)
         detail.question_changed.connect(self.question_changed)

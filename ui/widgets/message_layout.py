@@ -47,6 +47,7 @@ class MessageItem:
         figures: one line under an answer, such as "151 tokens/s · first token 0.09 s"; "" for none.
         state_text: what went otherwise than planned, such as "stopped"; "" for nothing.
         is_streaming: whether more text is to come.
+        can_xray: whether its exact tokens are known, so that another model can read them.
     """
 
     key: int
@@ -55,6 +56,7 @@ class MessageItem:
     figures: str = ""
     state_text: str = ""
     is_streaming: bool = False
+    can_xray: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from ui.theme import MUTED_PX, Theme, ui_font
 from ui.widgets.icons import paint_icon
 from ui.widgets.message_layout import ASSISTANT, BUBBLE_RADIUS_PX, NOTE, USER, MessageLayout
 
-# Space at the right end of the figures' line that belongs to the copy button.
-ACTIONS_PX: Final = 40
+# Space at the right end of the figures' line that belongs to the buttons.
+ACTIONS_PX: Final = 72
 
 _STATE_ICON_PX: Final = 16
 _CURSOR_WIDTH_PX: Final = 8

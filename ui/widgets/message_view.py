@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QContextMenuEvent,
     QFocusEvent,
@@ -44,6 +44,7 @@ _MAX_SETTLE_ROUNDS: Final = 6
 _SCROLL_STEP_PX: Final = 40
 _JUMP_PX: Final = 32
 _COPY_PX: Final = 28
+_ACTION_GAP_PX: Final = 4
 _ACCESSIBLE_CHARS: Final = 4000
 
 
@@ -51,7 +52,12 @@ class MessageView(QAbstractScrollArea):
     """Shows messages and lets them be read, marked and copied.
 
     It follows the end while the view is at the end; where the reader has scrolled up it stays, and a button leads back.
+
+    Signals:
+        xray_requested(key): a person wants this answer read by another quantization.
     """
+
+    xray_requested = Signal(object)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -65,6 +71,8 @@ class MessageView(QAbstractScrollArea):
         self._marking = MouseMarking(self, self._selection, self)
         self._marking.changed.connect(self.viewport().update)
         self._copy_button = IconButton("content-copy", _("Copy the answer"), theme, self.viewport())
+        words = _("X-ray: read it with another quantization")
+        self._xray_button = IconButton("magnify-scan", words, theme, self.viewport())
         self._jump_button = IconButton("arrow-down", _("Jump to the end"), theme, self.viewport())
         self._build()
 
@@ -78,9 +86,12 @@ class MessageView(QAbstractScrollArea):
         self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.verticalScrollBar().setSingleStep(_SCROLL_STEP_PX)
         self._copy_button.setObjectName("message_copy")
-        self._copy_button.set_size(_COPY_PX, 16)
-        self._copy_button.hide()
         self._copy_button.clicked.connect(self._on_copy_clicked)
+        self._xray_button.setObjectName("message_xray")
+        self._xray_button.clicked.connect(self._on_xray_clicked)
+        for button in (self._copy_button, self._xray_button):
+            button.set_size(_COPY_PX, 16)
+            button.hide()
         self._jump_button.setObjectName("jump_to_end")
         self._jump_button.set_size(_JUMP_PX, 18)
         self._jump_button.hide()
@@ -101,8 +112,8 @@ class MessageView(QAbstractScrollArea):
     def set_theme(self, theme: Theme) -> None:
         """Take over another theme's colours."""
         self._painter.theme = theme
-        self._copy_button.set_theme(theme)
-        self._jump_button.set_theme(theme)
+        for button in (self._copy_button, self._xray_button, self._jump_button):
+            button.set_theme(theme)
         self.viewport().update()
 
     def set_messages(self, items: Sequence[MessageItem]) -> None:
@@ -189,6 +200,11 @@ class MessageView(QAbstractScrollArea):
             return
         QGuiApplication.clipboard().setText(self._transcript.layouts[index].text)
         self._copy_button.flash("check")
+
+    def _on_xray_clicked(self) -> None:
+        index = self._index_with_actions()
+        if index >= 0:
+            self.xray_requested.emit(self._transcript.layouts[index].item.key)
 
     # ------------------------------------------------------------------ Qt's events
 
@@ -279,6 +295,8 @@ class MessageView(QAbstractScrollArea):
         copy.setEnabled(not self._selection.is_empty)
         copy.triggered.connect(self.copy)
         menu.addAction(_("Select all")).triggered.connect(self.select_all)
+        if not self._xray_button.isHidden():
+            menu.addAction(_("X-ray…")).triggered.connect(self._on_xray_clicked)
         menu.popup(event.globalPos())
 
     def viewportEvent(self, event: QEvent) -> bool:
@@ -341,11 +359,14 @@ class MessageView(QAbstractScrollArea):
         value, viewport = self.verticalScrollBar().value(), self.viewport().rect()
         index = self._index_with_actions()
         self._copy_button.setVisible(index >= 0)
+        self._xray_button.setVisible(index >= 0 and self._transcript.layouts[index].item.can_xray)
         if index >= 0:
             rect = self._transcript.layouts[index].figures_rect.translated(
                 self._column_left(), self._transcript.message_top(index) - value
             )
-            self._copy_button.move(rect.right() - _COPY_PX + 7, rect.center().y() - _COPY_PX // 2 + 1)
+            corner = QPoint(rect.right() - _COPY_PX + 7, rect.center().y() - _COPY_PX // 2 + 1)
+            self._copy_button.move(corner)
+            self._xray_button.move(corner - QPoint(_COPY_PX + _ACTION_GAP_PX, 0))
         self._jump_button.setVisible(not self._follows_end and self.verticalScrollBar().maximum() > 0)
         self._jump_button.move(QPoint((viewport.width() - _JUMP_PX) // 2, viewport.height() - _JUMP_PX - 12))
 

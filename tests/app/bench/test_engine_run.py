@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.bench.engine_run import EngineRun, Round
+from app.bench import engine_run
+from app.bench.engine_run import EngineEndedError, EngineRefusedError, EngineRun, Round, StoppedError
 from app.bench.workload import Workload, requests_of
 from app.engines.supervisor import LoadRequest
 from app.errors import AppError
@@ -86,3 +87,49 @@ def test_a_request_that_is_refused_ends_the_round(run, tmp_path) -> None:
 
 def test_a_round_that_took_no_time_has_no_speed() -> None:
     assert Round().total_tokens_per_s == 0.0
+
+
+def test_a_command_has_its_one_answer_and_an_answer_its_text(run, tmp_path) -> None:
+    load(run, tmp_path)
+    counted = run.ask(protocol.CountTokens(protocol.RequestId(1), protocol.Text("abc")), protocol.TokensCounted)
+    assert (counted.tokens, run.engine_version) == (3, "1")
+    params = protocol.SamplingParams(temperature=0.0, max_tokens=4)
+    request = protocol.Generate(request_id=protocol.RequestId(2), prompt=protocol.Text("abc"), params=params)
+    written = run.answer(request)
+    assert (written.text, written.token_ids, written.figures.new_tokens) == ("hell", tuple(b"hell"), 4)
+
+
+def test_a_refusal_keeps_its_code_and_an_end_is_another_error(run, tmp_path) -> None:
+    load(run, tmp_path, context_tokens=8, fault=Fault("decode", "kill", 1))
+    long = protocol.Generate(request_id=protocol.RequestId(1), prompt=protocol.Text("a" * 20))
+    with pytest.raises(EngineRefusedError) as caught:
+        run.answer(long)
+    assert caught.value.code == "prompt_too_long"
+    with pytest.raises(EngineEndedError, match="The system ended the engine"):
+        run.answer(protocol.Generate(request_id=protocol.RequestId(2), prompt=protocol.Text("a")))
+
+
+def test_a_stop_ends_what_is_waited_for(tmp_path) -> None:
+    is_stopped: list[bool] = []
+    made = EngineRun(lambda: tmp_path / "worker.log", is_stopped=lambda: bool(is_stopped))
+    try:
+        load(made, tmp_path, token_s=60.0)
+        is_stopped.append(True)
+        with pytest.raises(StoppedError):
+            made.answer(protocol.Generate(request_id=protocol.RequestId(1), prompt=protocol.Text("a")))
+    finally:
+        made.close()
+
+
+def test_a_worker_that_says_nothing_any_more_is_ended_and_told(run, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(engine_run, "_SILENCE_LIMIT_S", 0.0)
+    load(run, tmp_path, fault=Fault("decode", "stop", 1))
+    with pytest.raises(EngineEndedError, match="did not answer any more"):
+        run.answer(protocol.Generate(request_id=protocol.RequestId(1), prompt=protocol.Text("a")))
+
+
+def test_memory_can_be_read_right_now(run, tmp_path) -> None:
+    load(run, tmp_path)
+    owned = run.read_memory()
+    assert owned.rest_bytes > 0
+    assert run.peak_bytes > 0

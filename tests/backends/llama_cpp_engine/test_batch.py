@@ -28,6 +28,14 @@ def test_a_piece_in_the_middle_of_a_prompt_wants_no_logits() -> None:
     batch.close()
 
 
+def test_logits_may_be_wanted_of_some_tokens_in_a_row() -> None:
+    batch = Batch(8)
+    batch.fill([11, 12, 13, 14], 0, wants_logits=False)
+    batch.want_logits(1, 3)
+    assert [row[-1] for row in rows(batch)] == [0, 1, 1, 0]
+    batch.close()
+
+
 def test_one_token_replaces_a_whole_prompt() -> None:
     batch = Batch(4)
     batch.fill([1, 2, 3, 4], 0, wants_logits=False)

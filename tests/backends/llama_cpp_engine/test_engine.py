@@ -10,7 +10,8 @@ import pytest
 
 from backends import protocol
 from backends.errors import EngineError, ErrorCode
-from backends.llama_cpp_engine.engine import LlamaCppEngine, engine_variant
+from backends.llama_cpp_engine.engine import LlamaCppEngine
+from backends.llama_cpp_engine.library import engine_variant
 
 GREEDY = protocol.SamplingParams(temperature=0, max_tokens=24)
 

@@ -7,7 +7,7 @@ import pytest
 from backends.errors import EngineError, ErrorCode, NoticeCode
 from backends.protocol import LoadParams
 from backends.torch_engine.block_pool import BLOCK_TOKENS
-from backends.torch_engine.budget import context_tokens, make_budget
+from backends.torch_engine.budget import context_tokens, make_budget, step_tokens
 
 TOKEN_BYTES = 1_000
 PLENTY = 10**12
@@ -27,6 +27,12 @@ PLENTY = 10**12
 )
 def test_the_context_is_what_was_asked_within_what_the_model_knows(params, trained, expected):
     assert context_tokens(params, trained) == expected
+
+
+def test_a_step_takes_the_smaller_of_both_batches():
+    assert step_tokens(LoadParams(batch_tokens=2048, micro_batch_tokens=512)) == 512
+    assert step_tokens(LoadParams(batch_tokens=64, micro_batch_tokens=512)) == 64
+    assert step_tokens(LoadParams(batch_tokens=0)) == 1
 
 
 @pytest.mark.parametrize(("tokens", "blocks"), [(16, 1), (17, 2), (1000, 63), (8192, 512)])

@@ -63,6 +63,13 @@ def test_logits_come_only_where_they_are_wanted():
     assert step.run([RowInput([8], 3, TABLES[0], wants_logits=False)]).shape == (0, VOCABULARY)
 
 
+def test_logits_of_several_last_tokens_come_with_those_of_others():
+    step, plain = runner()
+    rows = [RowInput([5, 6, 7], 0, TABLES[0], last_logits=2), RowInput([8, 9], 0, TABLES[1])]
+    right = torch.cat([expected(plain, [5, 6, 7])[-2:], expected(plain, [8, 9])[-1:]])
+    torch.testing.assert_close(step.run(rows), right, rtol=1e-4, atol=1e-5)
+
+
 def test_a_copied_block_continues_like_its_source():
     step, plain = runner()
     step.run([RowInput([5, 6, 7], 0, (2,))])

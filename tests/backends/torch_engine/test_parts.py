@@ -21,7 +21,9 @@ def tiny(tmp_path_factory):
 
 def test_what_it_can_do_is_said(tiny):
     _engine, loaded = tiny
-    assert loaded.capabilities == protocol.Capabilities(can_roll_back=True, can_share_prefix=True, kv_types=("f32",))
+    assert loaded.capabilities == protocol.Capabilities(
+        can_roll_back=True, can_share_prefix=True, can_score=True, kv_types=("f32",)
+    )
     assert "torch 2." in loaded.engine_variant
     assert "transformers 5." in loaded.engine_variant
     assert loaded.vocabulary_tokens == 49_152

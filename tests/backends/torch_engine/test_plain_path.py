@@ -61,6 +61,16 @@ def test_logits_are_of_the_rows_that_want_them():
     assert runner.run([RowInput(ids[0][6:8], 6, [0], wants_logits=False)]).shape[0] == 0
 
 
+@pytest.mark.parametrize("architecture", PLAIN)
+def test_logits_of_several_last_tokens_are_those_of_one_forward(architecture):
+    """In one piece, in two, and one by one where the model takes nothing else."""
+    runner, ids, right = made(architecture)
+    whole = runner.run([RowInput(ids[0], 0, [0], last_logits=9)])
+    assert torch.allclose(whole, right[0][-9:], atol=1e-5)
+    runner.run([RowInput(ids[0][:11], 0, [0], wants_logits=False)])
+    assert torch.allclose(runner.run([RowInput(ids[0][11:], 11, [0], last_logits=6)]), right[0][-6:], atol=1e-5)
+
+
 def test_a_sequence_that_ended_leaves_nothing():
     runner, ids, _ = made("falcon")
     runner.run([RowInput(ids[0][:6], 0, [0]), RowInput(ids[1][:6], 0, [5])])

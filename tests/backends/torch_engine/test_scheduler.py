@@ -72,6 +72,37 @@ def test_a_higher_priority_takes_the_place_of_a_lower_one() -> None:
     assert engine.said == {1: alone(TEXT[:8], 6), 2: alone(TEXT[:4], 2)}
 
 
+def test_borrowed_blocks_make_the_last_wait_and_what_is_said_stays_the_same() -> None:
+    """Five blocks are free beside both; for eight, the last in the order makes room and the first does not."""
+    engine = FakeEngine(12)
+    first = engine.add(TEXT[:8], new_tokens=6)
+    last = engine.add(TEXT[8:24], new_tokens=4)
+    engine.step()
+    held = engine.scheduler.borrow(20)
+    assert len(held) == 5
+    assert not set(held) & set(first.block_table)
+    engine.scheduler.pool.release(held)
+    engine.scheduler.check_invariants()
+    held = engine.scheduler.borrow(30)
+    assert (len(held), first.is_running, last.is_running, last.preemptions) == (8, True, False, 1)
+    engine.scheduler.pool.release(held)
+    engine.scheduler.check_invariants()
+    engine.run()
+    assert engine.said == {1: alone(TEXT[:8], 6), 2: alone(TEXT[8:24], 4)}
+
+
+def test_borrowing_all_makes_everybody_wait() -> None:
+    engine = FakeEngine(8)
+    engine.add(TEXT[:8], new_tokens=3)
+    engine.step()
+    held = engine.scheduler.borrow(32)
+    assert len(held) == 8
+    assert not engine.scheduler.running
+    engine.scheduler.pool.release(held, keep=False)
+    engine.run()
+    assert engine.said == {1: alone(TEXT[:8], 3)}
+
+
 def test_nobody_is_displaced_when_that_would_not_help() -> None:
     engine = FakeEngine(6, max_sequences=4)
     engine.add(TEXT[:12], new_tokens=2, priority=3)

@@ -15,6 +15,11 @@ def test_rows_stand_one_behind_the_other_and_every_token_has_its_slot():
     assert {tensor.dtype for tensor in (step.token_ids, step.positions, step.slots, step.logits_index)} == {torch.int64}
 
 
+def test_a_row_may_want_the_logits_of_several_last_tokens():
+    rows = [RowInput([5, 6, 7], 0, [1], last_logits=2), RowInput([8], 0, [2]), RowInput([9, 4], 0, [3], False, 2)]
+    assert StepLayout.build(rows, 4).logits_index.tolist() == [1, 2, 3]
+
+
 def test_missing_tokens_go_to_the_trash_block():
     step = StepLayout.build([RowInput([5], 0, [1])], 4, padded_tokens=3, trash_block=7)
     assert step.token_ids.tolist() == [[5, 0, 0]]
@@ -22,7 +27,9 @@ def test_missing_tokens_go_to_the_trash_block():
     assert len(step.rows) == 1
 
 
-@pytest.mark.parametrize("row", [RowInput([], 0, [1]), RowInput([5], -1, [1]), RowInput([5], 4, [1])])
+@pytest.mark.parametrize(
+    "row", [RowInput([], 0, [1]), RowInput([5], -1, [1]), RowInput([5], 4, [1]), RowInput([5], 0, [1], last_logits=2)]
+)
 def test_a_row_without_tokens_or_room_is_refused(row):
     with pytest.raises(ValueError, match="do not fit"):
         StepLayout.build([row], 4)

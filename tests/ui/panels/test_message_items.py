@@ -78,3 +78,14 @@ def test_what_went_wrong_is_said(state, problem, words):
 
 def test_an_answer_under_way_is_streaming():
     assert message_item(replace(ANSWER, state=MessageState.STREAMING, stats={})).is_streaming
+
+
+def test_only_a_finished_answer_with_its_exact_tokens_can_be_read_by_another_model():
+    whole = Message(1, 1, None, Role.ASSISTANT, "Hi", token_ids=(4, 5), tokenizer_hash="tokens")
+
+    assert message_item(whole).can_xray
+    assert message_item(replace(whole, state=MessageState.STOPPED)).can_xray
+    assert not message_item(replace(whole, state=MessageState.STREAMING)).can_xray
+    assert not message_item(replace(whole, tokenizer_hash="")).can_xray
+    assert not message_item(replace(whole, token_ids=())).can_xray
+    assert not message_item(replace(whole, role=Role.USER)).can_xray

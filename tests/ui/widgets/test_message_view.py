@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QHelpEvent, QImage, QMouseEvent
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QHelpEvent, QImage, QMouseEvent
 from PySide6.QtWidgets import QMenu, QToolTip
 
 from ui.theme import load_theme
@@ -322,3 +322,30 @@ def open_menu(view):
     event = QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, QPoint(10, 10), QPoint(10, 10))
     view.contextMenuEvent(event)
     return view.findChild(QMenu)
+
+
+# ---------------------------------------------------------------------------------------------- X-ray
+
+
+def test_an_answer_with_exact_tokens_has_a_button_and_a_menu_entry_for_its_xray(view, qtbot, monkeypatch):
+    view.set_messages(
+        [
+            MessageItem(1, "assistant", "One.", figures="151 tokens/s", can_xray=True),
+            MessageItem(2, "assistant", "Two.", figures="151 tokens/s"),
+        ]
+    )
+    button = view.findChild(object, "message_xray")
+    assert button.isHidden(), "the last answer's tokens were not kept"
+    view.remove_item(2)
+    assert button.isVisible()
+    assert not button.geometry().intersects(copy_button(view).geometry())
+    with qtbot.waitSignal(view.xray_requested) as sent:
+        button.click()
+    assert sent.args == [1]
+
+    opened = []
+    monkeypatch.setattr(QMenu, "popup", lambda menu, _place: opened.extend(menu.actions()))
+    view.contextMenuEvent(QContextMenuEvent(QContextMenuEvent.Reason.Mouse, QPoint(10, 10), QPoint(10, 10)))
+    with qtbot.waitSignal(view.xray_requested) as sent:
+        next(action for action in opened if action.text() == "X-ray…").trigger()
+    assert sent.args == [1]
