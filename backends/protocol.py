@@ -41,12 +41,12 @@ from backends.protocol_values import (
 
 __all__ = [
     "MAX_MESSAGE_BYTES", "PROTOCOL_VERSION", "Abort", "BlockDescribed", "BlockMap", "BlockOwner", "Capabilities",
-    "CollectImportance", "Command", "CountTokens", "DescribeBlock", "Detokenize", "Detokenized", "EngineFailed", "Event",
-    "Generate", "Hello", "LifeCycle", "LoadModel", "LoadParams", "LogRecorded", "MemoryRead", "MemorySplit", "ModelLoaded",
-    "Piece", "PlainPart", "ProbeMemory", "Progress", "Prompt", "Quantize", "Quantized", "RenderedPrompt",
-    "RequestFigures", "RequestFinished", "RequestId", "SamplingParams", "Score", "ScoreDone", "Shutdown", "StepDone", "StepStats",
-    "StopReason", "TemplatePart", "Text", "TokenChance", "TokenChances", "TokenIds", "TokenPart", "Tokenize",
-    "Tokenized", "TokensCounted", "UnloadModel",
+    "CollectImportance", "Command", "CountTokens", "DescribeBlock", "Detokenize", "Detokenized", "EngineFailed",
+    "Event", "Generate", "Hello", "LifeCycle", "LoadModel", "LoadParams", "LogRecorded", "MemoryRead", "MemorySplit",
+    "ModelLoaded", "Piece", "PlainPart", "ProbeMemory", "Progress", "Prompt", "Quantize", "Quantized",
+    "RenderedPrompt", "RequestFigures", "RequestFinished", "RequestId", "SamplingParams", "Score", "ScoreDone",
+    "Shutdown", "StepDone", "StepStats", "StopReason", "TemplatePart", "Text", "TokenChance", "TokenChances",
+    "TokenIds", "TokenPart", "Tokenize", "Tokenized", "TokensCounted", "UnloadModel",
 ]  # fmt: skip
 
 PROTOCOL_VERSION = 1
