@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from app import cli_commands, cli_models, cli_text
 from app.bench.engine_run import EngineRun, StoppedError
@@ -109,7 +110,8 @@ class _Command:
         if words:
             plan = msgspec.structs.replace(plan, workload=workload.with_windows(plan.workload, windows))
             self._terminal.notice(Words(words))
-        predicted = _("Predicted time: {time}.").format(time=duration_words(predicted_s(plan, probes).total_s))
+        took = predicted_s(plan, probes, psutil.virtual_memory().available)
+        predicted = _("Predicted time: {time}.").format(time=duration_words(took.total_s))
         self._terminal.muted(predicted.replace(NBSP, " "))
         root = comparisons_root(self._context.paths.data)
         plan = msgspec.structs.replace(plan, comparison_id=new_comparison_id(plan.title, root))

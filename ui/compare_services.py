@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
+import psutil
 
 from app.bench.engine_run import EngineRun, StoppedError
 from app.compare.duration import Probe, duration_words, fewer_windows, predicted_s
@@ -193,7 +194,8 @@ class CompareServices:
         if not probes:
             return Outline(workload_text(plan.workload))
         work = f"{workload_text(plan.workload)}. {why}" if why else workload_text(plan.workload)
-        return Outline(work, duration_words(predicted_s(plan, probes).total_s))
+        took = predicted_s(plan, probes, psutil.virtual_memory().available)
+        return Outline(work, duration_words(took.total_s))
 
     def create(self, choice: SetupChoice, entries: Mapping[str, ModelEntry]) -> ComparisonPlan:
         """Make the folder of a comparison and return its plan; raises AppError."""

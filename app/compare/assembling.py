@@ -77,6 +77,7 @@ def _run_result(folder: ComparisonFolder, run: RunSpec, scores: TokenScores) -> 
         answers=folder.answers(run.run_id),
         choices=_choices(folder, run, is_reference=is_reference),
         failure=failure.message if failure is not None else "",
+        non_finite=statistics.non_finite(scores),
     )
     if facts is not None:
         found = msgspec.structs.replace(
