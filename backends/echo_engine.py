@@ -22,7 +22,6 @@ from backends.echo_blocks import EchoBlocks, EchoSequence
 from backends.echo_scoring import VOCABULARY_TOKENS, EchoScoring, score
 from backends.engine import Engine, Report
 from backends.errors import EngineError, ErrorCode
-from backends.scoring import scored_text
 
 Phase = Literal["probe", "load", "prefill", "decode", "score"]
 
@@ -231,6 +230,8 @@ class EchoEngine(Engine):
 
     def score(self, command: protocol.Score) -> protocol.ScoreDone:
         """Score bytes as the script says."""
+        from backends.scoring import scored_text
+
         prompt_ids = prompt_bytes(command.prompt) if command.prompt is not None else b""
         text = scored_text(command, prompt_ids, VOCABULARY_TOKENS, self._script.context_tokens)
         self._fail_in("score", self._scored)
