@@ -83,6 +83,7 @@ class ModelsScreen(QObject):
         self.quantizing = QuantizeScreen(context, theme, tasks, self.page, self)
         self._context = context
         self._tasks = tasks
+        self._uses = 0  # adds whose model is to be used: the last one counts
         self._entries: dict[str, ModelEntry] = {}
         self._cancel = threading.Event()
         self._fits = ModelFits(context.advisor, panel, tasks, self._cancel, self)
@@ -172,16 +173,16 @@ class ModelsScreen(QObject):
         )
 
     def add(self, paths: Sequence[Path], use: bool) -> None:
-        """Add files and folders to the library, and use the last model among them if that is wanted."""
-        library = self._context.library
-        self._tasks.run(lambda: add_paths(library, paths), lambda added: self._on_added(added, use))
+        """Add files and folders to the library; use the last model among them if wanted, and if no later add was."""
+        library, number = self._context.library, self._uses + use
+        self._uses = number
+        self._tasks.run(lambda: add_paths(library, paths), lambda a: self._on_added(a, use and number == self._uses))
 
     # ------------------------------------------------------------------------------------- the panel's
 
     @Slot(object)
     def _on_entry_chosen(self, key: str) -> None:
-        entry = self._entries.get(key)
-        if entry is None or entry.fault:
+        if (entry := self._entries.get(key)) is None or entry.fault:
             return
         self._show_measured()
         self._fits.ask(entry, self._context.load_params(entry), is_question=False)
@@ -197,14 +198,12 @@ class ModelsScreen(QObject):
 
     @Slot(object)
     def _on_use(self, key: str) -> None:
-        entry = self._entries.get(key)
-        if entry is not None and not entry.fault:
+        if (entry := self._entries.get(key)) is not None and not entry.fault:
             self.use_requested.emit(entry)
 
     @Slot(object)
     def _on_use_confirmed(self, key: str) -> None:
-        entry = self._entries.get(key)
-        if entry is not None:
+        if (entry := self._entries.get(key)) is not None:
             self._context.gate.agree(entry, self._context.load_params(entry))
             self.use_requested.emit(entry)
 

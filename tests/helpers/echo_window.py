@@ -199,6 +199,8 @@ class OpenWindow:
 
     def is_idle(self) -> bool:
         """Say whether no answer is under way in the chat that is open, and the window has heard of it."""
+        if self.chat.composer._is_busy:  # Enter would be another thing then
+            return False
         return bool(self.chat.view.items) and not any(item.is_streaming for item in self.chat.view.items)
 
     def close(self) -> None:
