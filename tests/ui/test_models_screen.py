@@ -70,6 +70,19 @@ def test_a_file_is_added_hashed_chosen_and_used(screen, context, tiny, qtbot, st
     assert shown_notices(screen.notices) == []
 
 
+def test_of_two_files_opened_in_turn_the_later_is_used_whichever_is_read_first(screen, tiny, tmp_path, monkeypatch):
+    later = named_model("Later").write(tmp_path / "later.gguf")
+    waiting, used = [], []
+    screen.use_requested.connect(lambda entry: used.append(entry.path))
+    with monkeypatch.context() as held:
+        held.setattr(screen._tasks, "run", lambda work, done, *_more: waiting.append((work, done)))
+        screen.add([tiny], use=True)
+        screen.add([later], use=True)
+    for work, done in reversed(waiting):
+        done(work())
+    assert used == [later]
+
+
 def test_what_cannot_be_added_is_said_here(screen, tmp_path, qtbot):
     with qtbot.waitSignal(screen.shown_requested):
         screen.add([tmp_path / "gone.gguf"], use=True)
