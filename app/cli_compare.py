@@ -204,7 +204,8 @@ class _Command:
             case PhaseChanged():
                 self._terminal.progress_line(progress_text(plan, event))
             case RunEnded(failure=failure) if failure:
-                label = next((run.label for run in plan.runs if run.run_id == event.run_id), event.run_id)
+                run = plan.run(event.run_id)
+                label = run.label if run is not None else event.run_id
                 self._terminal.notice(Words(f"{label}: {failure}"))
 
     @contextlib.contextmanager

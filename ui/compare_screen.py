@@ -7,7 +7,6 @@ touches the disk or an engine runs on background tasks; the panel itself knows n
 from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.compare.plan import ComparisonPlan, RunSpec
 from app.compare.results import ComparisonResult
@@ -21,7 +20,7 @@ from ui.compare_services import CompareServices, Runner, row_of
 from ui.compare_setting_up import CompareSettingUp
 from ui.models.compare_list_model import ComparisonRow
 from ui.models.compare_progress import CompareProgress
-from ui.notifications import NoticeBar, NoticeLevel
+from ui.notifications import NoticeBar, NoticeLevel, page_with_notices
 from ui.panels.compare_panel import ComparePanel
 from ui.tasks import Tasks
 from ui.theme import Theme
@@ -72,7 +71,7 @@ class CompareScreen(QObject):
         self._services = services if services is not None else CompareServices(context)
         self.panel = panel = ComparePanel(theme)
         self.notices = NoticeBar(theme)
-        self.page = _page(self.notices, panel)
+        self.page = page_with_notices(self.notices, panel)
         self.setting_up = CompareSettingUp(context, self._services, panel.setup, tasks, self)
         self.exports = CompareExports(panel.results, self._services.result_path, tasks, self)
         self._work = Tasks(None, self, 1)
@@ -214,7 +213,7 @@ class CompareScreen(QObject):
     @Slot(object)
     def _on_use(self, run_id: str) -> None:
         shown, services = self.panel.results.shown, self._services
-        spec = _spec_of(shown[0], run_id) if shown is not None else None
+        spec = shown[0].run(run_id) if shown is not None else None
         entry = self._entry_of(spec) if spec is not None else None
         if spec is not None and entry is not None:
             found = entry
@@ -377,18 +376,3 @@ class CompareScreen(QObject):
         """Return the library's model of a run; None where it is gone or damaged."""
         entries = self._context.library.entries()
         return next((one for one in entries if one.key == spec.key and not one.fault), None)
-
-
-def _spec_of(plan: ComparisonPlan, run_id: str) -> RunSpec | None:
-    return next((run for run in plan.runs if run.run_id == run_id), None)
-
-
-def _page(notices: NoticeBar, panel: ComparePanel) -> QWidget:
-    """Return the screen: the notices, where there are some, above the panel."""
-    page = QWidget()
-    layout = QVBoxLayout(page)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(0)
-    layout.addWidget(notices)
-    layout.addWidget(panel, 1)
-    return page

@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, QTimer, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.context import AppContext
 from app.errors import Words
@@ -27,7 +26,7 @@ from backends import protocol
 from backends.protocol import LifeCycle
 from ui.bridge import Bridge
 from ui.model_fits import ModelFits
-from ui.notifications import NoticeBar, NoticeLevel
+from ui.notifications import NoticeBar, NoticeLevel, page_with_notices
 from ui.panels.models_panel import ModelsPanel
 from ui.quantize_screen import QuantizeScreen
 from ui.tasks import Tasks
@@ -79,7 +78,7 @@ class ModelsScreen(QObject):
         super().__init__(parent)
         self.panel = panel = ModelsPanel(theme)
         self.notices = NoticeBar(theme)
-        self.page = _page(self.notices, panel)
+        self.page = page_with_notices(self.notices, panel)
         self.quantizing = QuantizeScreen(context, theme, tasks, self.page, self)
         self._context = context
         self._tasks = tasks
@@ -386,14 +385,3 @@ class ModelsScreen(QObject):
         request = self._context.engine.request
         is_open = request is not None and bool(request.path) and self._context.engine.pid
         return (Path(request.path),) if request is not None and is_open else ()
-
-
-def _page(notices: NoticeBar, panel: ModelsPanel) -> QWidget:
-    """Return the screen: the notices, where there are some, above the panel."""
-    page = QWidget()
-    layout = QVBoxLayout(page)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(0)
-    layout.addWidget(notices)
-    layout.addWidget(panel, 1)
-    return page

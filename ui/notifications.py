@@ -280,6 +280,17 @@ class UndoBar(QFrame):
         self.hide()
 
 
+def page_with_notices(notices: NoticeBar, panel: QWidget) -> QWidget:
+    """Return a screen: the notices, where there are some, above the panel."""
+    page = QWidget()
+    layout = QVBoxLayout(page)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.setSpacing(0)
+    layout.addWidget(notices)
+    layout.addWidget(panel, 1)
+    return page
+
+
 def _level_words(level: NoticeLevel) -> str:
     words = {NoticeLevel.FACT: _("Notice"), NoticeLevel.WARNING: _("Warning"), NoticeLevel.ERROR: _("Error")}
     return words[level]

@@ -178,3 +178,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     def runs(self) -> tuple[RunSpec, ...]:
         """The reference, then the candidates."""
         return (self.reference, *self.candidates)
+
+    def run(self, run_id: str) -> RunSpec | None:
+        """Return the run of this id; None for an unknown one."""
+        return next((run for run in self.runs if run.run_id == run_id), None)

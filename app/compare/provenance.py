@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +22,7 @@ from app.i18n import _
 from app.models.byte_source import ByteSource, HeaderError, open_file
 from app.models.gguf_header import read_header, read_part
 from app.models.safetensors_header import read_safetensors
-from app.models.safetensors_tensors import MAX_HEADER_BYTES
+from app.models.safetensors_tensors import read_tensors
 from app.models.split_set import part_name
 
 # Written into files that were quantized here from a source that was quantized already; its value names that source.
@@ -172,18 +171,6 @@ def _gguf_matrices(path: Path) -> tuple[str, list[_Matrix]]:
     return source, matrices
 
 
-class _Place(msgspec.Struct):
-    """What the header of a safetensors file says of one tensor."""
-
-    dtype: str
-    shape: list[int]
-    data_offsets: tuple[int, int]
-
-
-_ENTRIES = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_PLACE = msgspec.json.Decoder(_Place)
-
-
 def _safetensors_matrices(path: Path) -> list[_Matrix]:
     """Return the matrices of a folder's files; of many files, some. The headers are checked as a whole first."""
     model = read_safetensors(path)
@@ -201,20 +188,14 @@ def _safetensors_matrices(path: Path) -> list[_Matrix]:
 
 
 def _file_matrices(source: ByteSource, part: Path) -> list[_Matrix]:
-    length = int.from_bytes(source.read(0, 8), "little")
-    if not 2 <= length <= MAX_HEADER_BYTES:
-        raise HeaderError(f"The header of {part.name} changed while it was read.")
-    try:
-        entries = _ENTRIES.decode(source.read(8, length))
-        places = {name: _PLACE.decode(raw) for name, raw in entries.items() if name != "__metadata__"}
-    except msgspec.DecodeError as error:
-        raise HeaderError(f"The header of {part.name} changed while it was read.") from error
+    """Return a file's matrices; tensors lie one behind the other up to its end, which read_tensors() has checked."""
+    tensors = read_tensors(source)
+    place = source.size_bytes - sum(tensor.size_bytes for tensor in tensors)
     matrices = []
-    for name, place in sorted(places.items(), key=lambda item: item[1].data_offsets):
-        if len(place.shape) != 2:
-            continue
-        rows, row_elements = place.shape
-        if _is_matrix(name, place.dtype, row_elements, rows):
-            offset = 8 + length + place.data_offsets[0]
-            matrices.append(_Matrix(part, name, offset, row_elements, rows, place.dtype))
+    for tensor in tensors:
+        if len(tensor.dims) == 2:
+            rows, row_elements = tensor.dims
+            if _is_matrix(tensor.name, tensor.dtype, row_elements, rows):
+                matrices.append(_Matrix(part, tensor.name, place, row_elements, rows, tensor.dtype))
+        place += tensor.size_bytes
     return matrices

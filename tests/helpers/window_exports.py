@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import zipfile
 from pathlib import Path
 
 import msgspec
@@ -86,3 +88,19 @@ def measured_comparison(root: Path, keep_top: int = 0) -> ComparisonFolder:
         writer.add(rows, ids[FIRST_SCORED + 1 :])
         writer.close()
     return folder
+
+
+def new_comparison(folder: Path, made: ComparisonPlan | None = None) -> ComparisonFolder:
+    """Return a comparison that was not begun, in `here` of this folder."""
+    return ComparisonFolder.create(folder / "here", made or plan())
+
+
+def rewritten(path: Path, target: Path, **changes: object) -> Path:
+    """Write an export again with other fields of its manifest."""
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as made:
+        for entry in source.infolist():
+            data = source.read(entry)
+            if entry.filename == "manifest.json":
+                data = json.dumps({**json.loads(data), **changes}).encode()
+            made.writestr(entry.filename, data)
+    return target

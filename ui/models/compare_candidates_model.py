@@ -17,7 +17,7 @@ from app.models.fit_types import Fit, Verdict
 from app.models.fit_words import fit_sentence
 from ui.models import model_table_model as library
 from ui.models.compare_choice import SMALLER_KV, Candidate
-from ui.models.grouped_table_model import ACTION_ROLE, MARK_ROLE, NOTE_ROLE, Group, GroupedTableModel, alignment
+from ui.models.grouped_table_model import ACTION_ROLE, MARK_ROLE, NOTE_ROLE, GroupedTableModel, alignment
 from ui.models.model_words import quantization_text
 from ui.theme import Theme
 from ui.widgets.labels import plain_tooltip
@@ -96,10 +96,7 @@ class CandidatesModel(GroupedTableModel):
         self._with_kv = with_kv
         self._ticked = {entry.key for entry in ordered if entry.key != reference_key}
         self._kv &= self._entries.keys()
-        self._show_rows((Group.OTHER, entry.key) for entry in ordered)
-        self.beginResetModel()  # one kind of rows needs no heading
-        self._rows = [told for told in self._rows if told.key]
-        self.endResetModel()
+        self._show_plain_rows(self._entries)
         self.ticks_changed.emit()
 
     def set_fits(self, fits: Mapping[str, Fit]) -> None:

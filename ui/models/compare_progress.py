@@ -165,7 +165,8 @@ class CompareProgress:
     def _label(self, run_id: str) -> str:
         if run_id == NOISE_FLOOR_RUN:
             return _("{reference}, once more").format(reference=self.plan.reference.label)
-        return next((run.label for run in self.plan.runs if run.run_id == run_id), run_id)
+        run = self.plan.run(run_id)
+        return run.label if run is not None else run_id
 
     def _take_result(self, result: ComparisonResult) -> None:
         self.result = result

@@ -22,7 +22,6 @@ from ui.models.grouped_table_model import (
     IS_RECOMMENDED_ROLE,
     MARK_ROLE,
     NOTE_ROLE,
-    Group,
     GroupedTableModel,
     alignment,
 )
@@ -193,10 +192,7 @@ class CompareTableModel(GroupedTableModel):
         if keys == self.keys():
             self._tell_all()
         else:
-            self._show_rows((Group.OTHER, key) for key in keys)
-            self.beginResetModel()  # one kind of rows needs no heading
-            self._rows = [told for told in self._rows if told.key]
-            self.endResetModel()
+            self._show_plain_rows(keys)
 
     def set_usable(self, run_ids: frozenset[str]) -> None:
         """Offer to chat with these runs' models."""

@@ -126,14 +126,22 @@ class GroupedTableModel(QAbstractTableModel):
 
     def _show_rows(self, rows: Iterable[tuple[Group, str]]) -> None:
         """Show these rows, each under its heading; the order of those under one heading is kept."""
-        self.beginResetModel()
         by_group: dict[Group, list[str]] = {}
         for group, key in rows:
             by_group.setdefault(group, []).append(key)
-        self._rows = []
+        shown: list[_Row] = []
         for group in Group:
             if group in by_group:
-                self._rows += [_Row(group), *(_Row(group, key) for key in by_group[group])]
+                shown += [_Row(group), *(_Row(group, key) for key in by_group[group])]
+        self._set_rows(shown)
+
+    def _show_plain_rows(self, keys: Iterable[str]) -> None:
+        """Show these rows without a heading: they are all of one kind."""
+        self._set_rows([_Row(Group.OTHER, key) for key in keys])
+
+    def _set_rows(self, rows: list[_Row]) -> None:
+        self.beginResetModel()
+        self._rows = rows
         self.endResetModel()
 
     def _tell_all(self) -> None:

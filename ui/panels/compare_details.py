@@ -71,7 +71,7 @@ class CompareDetails(QWidget):
 
     def show_run(self, plan: ComparisonPlan, result: ComparisonResult, run_id: str) -> None:
         """Show a run of a comparison; one that was not begun says so."""
-        spec = next((run for run in plan.runs if run.run_id == run_id), None)
+        spec = plan.run(run_id)
         run = result.run(run_id)
         self.setVisible(spec is not None)
         if spec is None:

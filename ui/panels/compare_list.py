@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QPoint, Qt, Signal
+from PySide6.QtCore import QItemSelection, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -30,6 +30,7 @@ from ui.theme import Theme
 from ui.widgets.empty_state import EmptyState
 from ui.widgets.icons import icon
 from ui.widgets.labels import TitleLabel
+from ui.widgets.list_selection import select_row
 
 _DELETE: Final = "delete"
 _RESUMABLE: Final = ("planned", "stopped", "running")
@@ -104,15 +105,8 @@ class CompareList(QWidget):
     def choose(self, comparison_id: str) -> None:
         """Mark a comparison without a signal; "" for none."""
         self._chosen = comparison_id
-        row = self.rows.row_of(comparison_id)
-        selection = self._view.selectionModel()
         self._is_syncing = True
-        if row is None:
-            selection.clear()
-        else:
-            index = self.rows.index(row)
-            selection.setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-            self._view.scrollTo(index)
+        select_row(self._view, self.rows.row_of(comparison_id))
         self._is_syncing = False
 
     def set_running(self, comparison_id: str) -> None:

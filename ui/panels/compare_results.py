@@ -198,7 +198,7 @@ class CompareResults(WidePage):
         self._state.setVisible(bool(state))
 
     def _show_buttons(self, plan: ComparisonPlan, result: ComparisonResult) -> None:
-        spec = next((run for run in plan.runs if run.run_id == result.recommended), None)
+        spec = plan.run(result.recommended)
         has_use = spec is not None and spec.run_id in self._usable
         self.use_button.setVisible(has_use)
         if spec is not None:

@@ -5,13 +5,14 @@ Knows no hub.
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, Qt, Signal
+from PySide6.QtCore import QItemSelection, QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
 
 from ui.models.hub_list_model import MORE, HubListModel
 from ui.panels.list_row_delegate import ListRowDelegate
 from ui.theme import Theme
+from ui.widgets.list_selection import select_row
 
 
 class HubRowsView(QListView):
@@ -57,14 +58,8 @@ class HubRowsView(QListView):
 
     def sync(self) -> None:
         """Select the row of the chosen repo where the list has it, and nothing else."""
-        row = self.rows.row_of(self._chosen) if self._chosen else None
         self._is_syncing = True
-        if row is None:
-            self.selectionModel().clear()
-        else:
-            index = self.rows.index(row)
-            self.selectionModel().setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-            self.scrollTo(index)
+        select_row(self, self.rows.row_of(self._chosen) if self._chosen else None)
         self._is_syncing = False
 
     def set_theme(self, theme: Theme) -> None:

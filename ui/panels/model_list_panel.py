@@ -12,7 +12,6 @@ from typing import Final
 
 from PySide6.QtCore import (
     QItemSelection,
-    QItemSelectionModel,
     QModelIndex,
     QPersistentModelIndex,
     Qt,
@@ -41,6 +40,7 @@ from ui.theme import Theme
 from ui.widgets.empty_state import EmptyState
 from ui.widgets.icons import icon
 from ui.widgets.labels import ElidedLabel, TitleLabel, plain_words
+from ui.widgets.list_selection import select_row
 from ui.widgets.search_field import SearchField
 from ui.widgets.segmented import SegmentedControl
 from ui.widgets.wrapped_label import WrappedLabel
@@ -317,13 +317,7 @@ class ModelListPanel(QWidget):
     def _sync(self) -> bool:
         """Select the row of the chosen model where the search shows it, and nothing else."""
         row = self.rows.row_of_name(self._chosen_name)
-        selection = self._list.selectionModel()
         self._is_syncing = True
-        if row is None:
-            selection.clear()
-        else:
-            index = self.rows.index(row)
-            selection.setCurrentIndex(index, QItemSelectionModel.SelectionFlag.ClearAndSelect)
-            self._list.scrollTo(index)
+        select_row(self._list, row)
         self._is_syncing = False
         return row is not None

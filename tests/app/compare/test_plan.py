@@ -28,3 +28,9 @@ def test_the_reference_is_the_first_run():
 
 def test_a_plan_comes_back_equal_from_its_file():
     assert msgspec.json.decode(msgspec.json.encode(PLAN), type=ComparisonPlan) == PLAN
+
+
+def test_a_run_is_found_by_its_id_and_an_unknown_one_is_none():
+    assert PLAN.run("Q4_0") is PLAN.candidates[0]
+    assert PLAN.run("F16") is PLAN.reference
+    assert PLAN.run("Q2_K") is None

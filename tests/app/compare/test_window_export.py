@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.compare.folder import ComparisonFolder
-from app.compare.plan import ComparisonPlan, TextSpec
+from app.compare.plan import TextSpec
 from app.compare.window_export import (
     WindowExport,
     WindowExportError,
@@ -29,35 +28,9 @@ from tests.helpers.window_exports import (
     logits,
     material,
     measured_comparison,
-    plan,
+    new_comparison,
+    rewritten,
 )
-
-
-@pytest.fixture
-def measured(tmp_path: Path) -> ComparisonFolder:
-    return measured_comparison(tmp_path / "there")
-
-
-@pytest.fixture
-def exported(measured: ComparisonFolder, tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.windows"
-    export_windows(measured, path)
-    return path
-
-
-def new_comparison(tmp_path: Path, made: ComparisonPlan | None = None) -> ComparisonFolder:
-    return ComparisonFolder.create(tmp_path / "here", made or plan())
-
-
-def rewritten(path: Path, target: Path, **changes: object) -> Path:
-    """Write an export again with other fields of its manifest."""
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as made:
-        for entry in source.infolist():
-            data = source.read(entry)
-            if entry.filename == "manifest.json":
-                data = json.dumps({**json.loads(data), **changes}).encode()
-            made.writestr(entry.filename, data)
-    return target
 
 
 def test_an_export_names_its_model_and_no_place(exported: Path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from pathlib import Path
 
 import msgspec
@@ -11,12 +9,11 @@ import numpy as np
 import pytest
 
 from app.compare.folder import ComparisonFolder
-from app.compare.plan import ComparisonPlan, RunSpec, TextSpec
+from app.compare.plan import RunSpec, TextSpec
 from app.compare.runner import ComparisonRunner, RunnerServices
 from app.compare.window_export import (
     KEEP_TOP,
     WindowExportError,
-    export_windows,
     read_export,
 )
 from app.compare.window_import import import_windows, imported_plan
@@ -29,25 +26,10 @@ from tests.helpers.window_exports import (
     WORKLOAD,
     logits,
     material,
-    measured_comparison,
+    new_comparison,
     plan,
+    rewritten,
 )
-
-
-@pytest.fixture
-def measured(tmp_path: Path) -> ComparisonFolder:
-    return measured_comparison(tmp_path / "there")
-
-
-@pytest.fixture
-def exported(measured: ComparisonFolder, tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.windows"
-    export_windows(measured, path)
-    return path
-
-
-def new_comparison(tmp_path: Path, made: ComparisonPlan | None = None) -> ComparisonFolder:
-    return ComparisonFolder.create(tmp_path / "here", made or plan())
 
 
 def mean_kl(window: Path, number: int, shift: float) -> float:
@@ -57,17 +39,6 @@ def mean_kl(window: Path, number: int, shift: float) -> float:
     with RowScorer(command, text, VOCABULARY) as scorer:
         scorer.add(logits(number, shift))
         return float(np.frombuffer(scorer.finish(0, 0).kl, "<f4").mean())
-
-
-def rewritten(path: Path, target: Path, **changes: object) -> Path:
-    """Write an export again with other fields of its manifest."""
-    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as made:
-        for entry in source.infolist():
-            data = source.read(entry)
-            if entry.filename == "manifest.json":
-                data = json.dumps({**json.loads(data), **changes}).encode()
-            made.writestr(entry.filename, data)
-    return target
 
 
 def test_an_imported_reference_counts_as_done(exported: Path, measured: ComparisonFolder, tmp_path: Path):
