@@ -1,12 +1,13 @@
-"""What comparing takes: scoring against reading, and a whole Quick comparison against its prediction.
+"""What comparing takes: scoring against reading, and whole comparisons of the three amounts against their prediction.
 
 Scoring is a window of 512 tokens, the second half compared with a reference's window on disk, as every candidate of a
 comparison does it; reading is a prompt of 512 tokens, of which only the last one gives logits. Both go through one
 worker and take turns. Scoring computes the logits of 256 tokens more: with the starter's vocabulary that alone is a
 tenth of the work, and `forward_share` tells what is ours.
 
-The comparison is the program's own runner over seven quantizations of the starter, made from its F16, with all that a
-Quick amount has: windows, an answer, the noise floor, speed rounds. It is predicted beforehand as the program does it.
+A comparison is the program's own runner over quantizations of the starter, made from its F16, with all that an amount
+has: windows, answers, the noise floor, speed rounds, questions. Quick takes all seven, the others fewer, since they take
+minutes a run. Each is predicted beforehand as the program does it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 from app.bench.engine_run import EngineRun
 from app.compare import texts
 from app.compare.duration import Probe, predicted_s
 from app.compare.folder import ComparisonFolder
-from app.compare.plan import FIRST_SCORED, WINDOW_TOKENS, ComparisonPlan, RunSpec
+from app.compare.plan import FIRST_SCORED, WINDOW_TOKENS, Amount, ComparisonPlan, RunSpec
 from app.compare.probe_speed import probe_speed
 from app.compare.runner import ComparisonRunner, RunnerServices
 from app.compare.workload import preset, with_windows
@@ -38,13 +40,16 @@ _ROUNDS, _QUICK_ROUNDS = 7, 1
 _SEED = 5
 _PATIENCE_S = 120.0
 _COMPARISON_TIMEOUT_S = 3600.0
+_CANDIDATES: dict[Amount, int] = {"quick": len(QUANTIZATIONS), "normal": 3, "thorough": 1}
 
 
 def measure(bench: Bench) -> Figures:
-    """Return the ratio of both speeds, and a comparison's time against its prediction."""
-    scoring = bench.child("compare", "scoring", bench.pick(_ROUNDS, _QUICK_ROUNDS))
-    count = bench.pick(len(QUANTIZATIONS), 1)
-    return scoring | bench.child("compare", "quick", count, timeout_s=_COMPARISON_TIMEOUT_S)
+    """Return the ratio of both speeds, and the times of comparisons against their predictions."""
+    found = bench.child("compare", "scoring", bench.pick(_ROUNDS, _QUICK_ROUNDS))
+    for amount in _CANDIDATES if not bench.is_quick else ("quick",):
+        count = bench.pick(_CANDIDATES[amount], 1)
+        found |= bench.child("compare", amount, count, timeout_s=_COMPARISON_TIMEOUT_S)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ scoring
@@ -122,10 +127,10 @@ def _scoring(rounds: int) -> None:
 # ---------------------------------------------------------------------------------------------- comparing
 
 
-def _quick(candidates: int) -> None:
+def _comparison(amount: Amount, candidates: int) -> None:
     with tempfile.TemporaryDirectory(prefix="cutaway-bench-") as made:
         folder = Path(made)
-        plan = _plan(candidates)
+        plan = _plan(amount, candidates)
         context_tokens = plan.workload.context_tokens
         probes = {run.run_id: _probe(folder, run, context_tokens) for run in (plan.reference, plan.candidates[-1])}
         predicted = predicted_s(plan, probes).total_s
@@ -141,18 +146,18 @@ def _quick(candidates: int) -> None:
     if result.state != "done" or failures:
         raise RuntimeError(f"the comparison ended as {result.state}: {failures or result.warnings}")
     found = {
-        "compare.quick_s": took_s,
-        "compare.quick_predicted_s": predicted,
-        "compare.quick_off_percent": 100 * abs(predicted / took_s - 1),
-        "compare.self_check": result.self_check or 0.0,
+        f"compare.{amount}_s": took_s,
+        f"compare.{amount}_predicted_s": predicted,
+        f"compare.{amount}_off_percent": 100 * abs(predicted / took_s - 1),
+        f"compare.{amount}_self_check": result.self_check or 0.0,
     }
-    found |= {f"compare.kl_{run.run_id}": run.quality.kl_mean for run in result.runs if run.quality is not None}
+    found |= {f"compare.{amount}_kl_{run.run_id}": run.quality.kl_mean for run in result.runs if run.quality is not None}
     tell(found)
 
 
-def _plan(candidates: int) -> ComparisonPlan:
-    """Return a Quick comparison of the starter's F16 with some quantizations; the smallest stands last."""
-    workload = preset("quick", texts.bundled_texts())
+def _plan(amount: Amount, candidates: int) -> ComparisonPlan:
+    """Return a comparison of the starter's F16 with some quantizations; the smallest stands last."""
+    workload = preset(amount, texts.bundled_texts())
     if candidates < len(QUANTIZATIONS):
         workload = with_windows(workload, 1)
     return ComparisonPlan(
@@ -186,4 +191,8 @@ def _probe(folder: Path, run: RunSpec, context_tokens: int) -> Probe:
 
 
 if __name__ == "__main__":
-    {"scoring": _scoring, "quick": _quick}[sys.argv[1]](int(sys.argv[2]))
+    asked, number = sys.argv[1], int(sys.argv[2])
+    if asked == "scoring":
+        _scoring(number)
+    else:
+        _comparison(cast(Amount, asked), number)

@@ -141,6 +141,10 @@ ROWS: tuple[Row, ...] = (
     Row("compare.score_tokens_per_s", "the same: scored", "tokens/s"),
     Row("compare.quick_s", "a Quick comparison of F16 and seven quantizations, SmolLM2 135M", "s", 600),
     Row("compare.quick_off_percent", "the same: predicted by two probes of two seconds, off", "%", 25),
+    Row("compare.normal_s", "a Normal comparison of F16 and three quantizations", "s"),
+    Row("compare.normal_off_percent", "the same: predicted by two probes of two seconds, off", "%", 25),
+    Row("compare.thorough_s", "a Thorough comparison of F16 and one quantization", "s"),
+    Row("compare.thorough_off_percent", "the same: predicted by two probes of two seconds, off", "%", 25),
 )
 
 

@@ -46,6 +46,8 @@ def test_every_face_says_the_same(open_window, qtbot, capsys, free_bytes):
     window.window.show_screen("models")
     panel = window.window.models.panel
     context.advisor.probe(entry)
+    # the window's own load tells what it took a reading later, and every face follows it
+    qtbot.waitUntil(lambda: context.advisor.measured(entry) is not None, timeout=PATIENCE_MS)
     fit = context.advisor.fit(entry)
     sentence, short, total = fit_sentence(fit), fit_short(fit), bytes_text(fit.estimate.needed_bytes)
     assert total in sentence
