@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,13 +39,23 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     return report
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tests' data folders lie."""
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder of the test's own, English words, and nothing of the person who runs the tests."""
-    home = tmp_path_factory.mktemp("cutaway")
+def own_home(monkeypatch: pytest.MonkeyPatch, homes: Path) -> Iterator[Path]:
+    """A data folder of the test's own, English words, and nothing of the person who runs the tests.
+
+    pytest's own folders are numbered: it counts all there are for each, which is slow with thousands.
+    """
+    home = Path(tempfile.mkdtemp(dir=homes))
     monkeypatch.setenv("CUTAWAY_HOME", str(home))
     monkeypatch.setenv("LANGUAGE", "en")
-    return home
+    yield home
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
