@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,19 +91,24 @@ def test_what_a_dead_process_left_is_overwritten(tmp_path) -> None:
     ReferenceWindow.open(tmp_path / "w.cwin").close()
 
 
-@pytest.fixture
-def little_room() -> Iterator[int]:
-    """No file may grow beyond this many bytes: what a full disk does, with another number."""
+@contextlib.contextmanager
+def little_room() -> Iterator[None]:
+    """No file may grow beyond 2,000 bytes: what a full disk does, with another number.
+
+    Just for the lines that write: what pytest tells meanwhile may go to a longer file.
+    """
     resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
-    yield 2000
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_where_there_is_no_room_the_error_says_so_and_no_file_is_left(tmp_path, little_room) -> None:
+def test_where_there_is_no_room_the_error_says_so_and_no_file_is_left(tmp_path) -> None:
     writer = WindowWriter(tmp_path / "w.cwin", ROWS, VOCABULARY, TOKENS)
-    with pytest.raises(EngineError) as failed:
+    with little_room(), pytest.raises(EngineError) as failed:
         writer.add(rows(), [0] * ROWS)
     assert failed.value.code is ErrorCode.WRITE_FAILED
     assert failed.value.parameters["path"] == str(tmp_path / "w.cwin")
