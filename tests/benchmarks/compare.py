@@ -6,8 +6,8 @@ worker and take turns. Scoring computes the logits of 256 tokens more: with the 
 tenth of the work, and `forward_share` tells what is ours.
 
 A comparison is the program's own runner over quantizations of the starter, made from its F16, with all that an amount
-has: windows, answers, the noise floor, speed rounds, questions. Quick takes all seven, the others fewer, since they take
-minutes a run. Each is predicted beforehand as the program does it.
+has: windows, answers, the noise floor, speed rounds, questions. Quick takes all seven, the others fewer: they take
+longer a run. Each is predicted beforehand as the program does it.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _comparison(amount: Amount, candidates: int) -> None:
         f"compare.{amount}_off_percent": 100 * abs(predicted / took_s - 1),
         f"compare.{amount}_self_check": result.self_check or 0.0,
     }
-    found |= {f"compare.{amount}_kl_{run.run_id}": run.quality.kl_mean for run in result.runs if run.quality is not None}
+    found |= {f"compare.{amount}_kl_{run.run_id}": run.quality.kl_mean for run in result.runs if run.quality}
     tell(found)
 
 
