@@ -109,9 +109,12 @@ def texts(hub: OpenHub) -> list[str]:
     return [label.text().replace("\u200b", "") for label in hub.window.findChildren(QLabel) if label.isVisible()]
 
 
-def until(qtbot: Any, is_so: Callable[[], bool]) -> None:
-    """Wait for something to become true."""
-    qtbot.waitUntil(is_so, timeout=PATIENCE_MS)
+def until(qtbot: Any, is_so: Callable[[], bool], told: Callable[[], object] = lambda: "") -> None:
+    """Wait for something to become true; `told` says what there was instead."""
+    try:
+        qtbot.waitUntil(is_so, timeout=PATIENCE_MS)
+    except qtbot.TimeoutError as error:
+        raise AssertionError(f"{error}: {told()}") from error
 
 
 def search(qtbot: Any, hub: OpenHub, words: str) -> None:
@@ -136,6 +139,11 @@ def download_of(hub: OpenHub, key: str = "Q4_K_M") -> Download | None:
     return hub.page.table.quantizations.download(key)
 
 
+def until_state(qtbot: Any, hub: OpenHub, state: DownloadState, key: str = "Q4_K_M") -> None:
+    """Wait until a row's download is in this state; where it never is, all that is known of it is told."""
+    until(qtbot, is_state(hub, state, key), lambda: (hub.page.table.chosen_key, download_of(hub, key), texts(hub)))
+
+
 def is_state(hub: OpenHub, state: DownloadState, key: str = "Q4_K_M") -> Callable[[], bool]:
     """Return whether a row's download is in this state, to be waited for."""
     return lambda: (found := download_of(hub, key)) is not None and found.state is state
@@ -143,8 +151,16 @@ def is_state(hub: OpenHub, state: DownloadState, key: str = "Q4_K_M") -> Callabl
 
 def press_download(qtbot: Any, page: HubPage, key: str) -> None:
     """Press the row's button as soon as it says Download, as a person would."""
+    until(qtbot, lambda: page.table.quantizations.row_of(key) is not None)
     page.choose(key)
     rows, button = page.table.quantizations, page.detail.button
-    until(qtbot, lambda: page.table.chosen_key == key and rows.action_of_key(key).kind == "download")
-    until(qtbot, lambda: button.isVisible() and button.isEnabled() and button.text() == "Download")
+    # one look: between two of them the row may be placed anew
+    until(
+        qtbot,
+        lambda: (
+            (page.table.chosen_key, rows.action_of_key(key).kind, button.text()) == (key, "download", "Download")
+            and button.isVisible()
+            and button.isEnabled()
+        ),
+    )
     button.click()

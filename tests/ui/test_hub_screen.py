@@ -25,6 +25,7 @@ from tests.helpers.hub_window import (
     served_repos,
     texts,
     until,
+    until_state,
 )
 from ui import hub_screen
 from ui.panels.hub_panel import HUB, PICKED
@@ -69,11 +70,11 @@ def test_search_choose_download_pause_resume_use(hub, server, context, qtbot, al
     until(qtbot, lambda: is_state(hub, DownloadState.RUNNING)() and download_of(hub).done_bytes > 0)
     until(qtbot, hub.panel.strip.isVisible)
     qtbot.keyClick(page.table, Qt.Key.Key_Space)
-    until(qtbot, is_state(hub, DownloadState.PAUSED))
+    until_state(qtbot, hub, DownloadState.PAUSED)
     assert download_of(hub).done_bytes < download_of(hub).total_bytes
     server.clear_faults()
     qtbot.keyClick(page.table, Qt.Key.Key_Space)
-    until(qtbot, is_state(hub, DownloadState.DONE))
+    until_state(qtbot, hub, DownloadState.DONE)
     assert [file.path for file in download_of(hub).files] == ["Llama-8B-Q4_K_M.gguf", "mmproj-F16.gguf"]
     assert download_of(hub).path.read_bytes() == MODEL
     until(qtbot, lambda: page.table.quantizations.is_here("Q4_K_M"))
@@ -222,7 +223,7 @@ def test_a_refused_download_goes_on_once_there_is_a_token(hub, context, qtbot):
     page = hub.page
     until(qtbot, lambda: page.isVisible() and page.repo.summary.repo == GATED)
     press_download(qtbot, page, "Q8_0")
-    until(qtbot, is_state(hub, DownloadState.FAILED, "Q8_0"))
+    until_state(qtbot, hub, DownloadState.FAILED, "Q8_0")
     assert download_of(hub, "Q8_0").action == "token"
     main = page.detail.download.main
     until(qtbot, lambda: main.isVisible() and main.text() == "Give a token…")  # the row follows four times a second
@@ -230,7 +231,7 @@ def test_a_refused_download_goes_on_once_there_is_a_token(hub, context, qtbot):
     until(qtbot, lambda: page.token.isVisible() and page.token.again.isEnabled())
     page.token.field.setText(TOKEN)
     page.token.again.click()
-    until(qtbot, is_state(hub, DownloadState.DONE, "Q8_0"))
+    until_state(qtbot, hub, DownloadState.DONE, "Q8_0")
 
 
 def test_a_token_that_the_hub_does_not_know_shows_the_gate(hub, context, server, qtbot):

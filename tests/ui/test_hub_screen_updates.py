@@ -20,12 +20,12 @@ from tests.helpers.hub_window import (
     OpenHub,
     asking_context,
     download_of,
-    is_state,
     opened,
     press_download,
     served_repos,
     texts,
     until,
+    until_state,
 )
 from ui.panels.hub_panel import HUB
 
@@ -118,7 +118,7 @@ def says(hub, number, words):
 def test_a_newer_version_is_found_downloaded_and_takes_the_old_one_s_place(hub, server, context, qtbot):
     page = opened(qtbot, hub)
     press_download(qtbot, page, "Q8_0")
-    until(qtbot, is_state(hub, DownloadState.DONE, "Q8_0"))
+    until_state(qtbot, hub, DownloadState.DONE, "Q8_0")
     old = download_of(hub, "Q8_0").path
     until(qtbot, lambda: old in {entry.path for entry in context.library.entries()})
     until(qtbot, hub.panel.strip.isVisible)
@@ -147,7 +147,7 @@ def test_a_newer_version_is_found_downloaded_and_takes_the_old_one_s_place(hub, 
 def test_without_a_network_the_row_says_why_and_can_be_asked_again(hub, server, qtbot):
     page = opened(qtbot, hub)
     press_download(qtbot, page, "Q8_0")
-    until(qtbot, is_state(hub, DownloadState.DONE, "Q8_0"))
+    until_state(qtbot, hub, DownloadState.DONE, "Q8_0")
     until(qtbot, hub.panel.strip.isVisible)
     hub.panel.strip.click()
     until(qtbot, says(hub, 0, "Check for a newer version"))
